@@ -150,13 +150,7 @@ def read_secret(name: str, path: str | os.PathLike[str]) -> str:
 
 
 def secret_variable(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The value of a variable, or the content of the file that the variable `<name>_FILE` names.
-
-    >>> secret_variable("DECOUPLED_KEY", {"DECOUPLED_KEY": "dk_example"})
-    'dk_example'
-    >>> secret_variable("DECOUPLED_KEY", {}) is None
-    True
-    """
+    """The value of a variable, or the content of the file that the variable `<name>_FILE` names."""
     value, path = environ.get(name), environ.get(f"{name}_FILE")
     if value and path:
         raise ParameterError(f"{name}, {name}_FILE: both are set; unset one of them")

@@ -204,11 +204,7 @@ def _plain(value: Any) -> Any:
 
 
 def parameter_text(name: str, value: object) -> str:
-    """A parameter as in a call, with as few digits as give the same value.
-
-    >>> parameter_text("c", 2.0), parameter_text("ranking", "strata")
-    ('c=2', "ranking='strata'")
-    """
+    """A parameter as in a call, with as few digits as give the same value."""
     if isinstance(value, float) and float(f"{value:g}") == value:
         return f"{name}={value:g}"
     return f"{name}={value!r}"

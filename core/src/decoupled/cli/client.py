@@ -98,11 +98,7 @@ def show(content: Any, text: str | None = None) -> None:
 
 
 def tags_of(tags: list[str] | None) -> dict[str, str] | None:
-    """Tags from texts such as "country:de"; None if there are none.
-
-    >>> tags_of(["country:de"])
-    {'country': 'de'}
-    """
+    """Tags from texts such as "country:de"; None if there are none."""
     for text in tags or ():
         if ":" not in text:
             raise ParameterError.of("--tag", text, "must be NAME:VALUE", "for example country:de")

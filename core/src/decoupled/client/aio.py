@@ -15,31 +15,6 @@ from .requests import DecideOptions, DecisionFilters, ExperimentFilters
 from .results import FilePath, Format, RemoteDecision, write_log
 from .sync import Client
 
-Kind = TypeVar("Kind", bound=type)
-
-
-def documented_by(other: type) -> Callable[[Kind], Kind]:
-    """A class decorator: what `other` has, too, has its docstring, without its examples."""
-
-    def complete(kind: Kind) -> Kind:
-        for name, method in vars(kind).items():
-            twin = getattr(other, name, None)
-            if inspect.isfunction(method) and twin is not None and twin.__doc__:
-                method.__doc__ = without_examples(twin.__doc__)
-        return kind
-
-    return complete
-
-
-def without_examples(text: str) -> str:
-    r"""A docstring up to its examples.
-
-    >>> without_examples("Add one.\n\nArgs:\n    n: a number.\n\n>>> add(1)\n2")
-    'Add one.\n\nArgs:\n    n: a number.'
-    """
-    return inspect.cleandoc(text).partition("\n\n>>>")[0]
-
-
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -57,7 +32,6 @@ def awaited(
     return call
 
 
-@documented_by(Client)
 class AsyncClient(BaseClient[httpx.AsyncClient]):
     """A client whose calls are awaited. It takes the same arguments and has the same methods as `Client`.
 
@@ -182,3 +156,10 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
             return await self._http.request(**vars(step))
         except httpx.TransportError as error:
             return error
+
+
+# What `Client` has, too, has its docstring, without its examples.
+for _name, _method in vars(AsyncClient).items():
+    _twin = getattr(Client, _name, None)
+    if inspect.isfunction(_method) and _twin is not None and _twin.__doc__:
+        _method.__doc__ = inspect.cleandoc(_twin.__doc__).partition("\n\n>>>")[0]

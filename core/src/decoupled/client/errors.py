@@ -258,11 +258,7 @@ def error_in(response: httpx.Response) -> ServiceError:
 
 
 def error_from(status: int, detail: str, title: str, seconds: float = 1.0) -> ServiceError:
-    """The error with this status, detail and title.
-
-    >>> error_from(404, "experiment 'models': is not known", "Not found")
-    NotFound("experiment 'models': is not known")
-    """
+    """The error with this status, detail and title."""
     if status == 429:
         return TooMany(detail, int(seconds))
     for kind in (Compiling, NotCompiled):

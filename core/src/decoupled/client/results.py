@@ -18,11 +18,7 @@ _FORMATS: dict[str, Format] = {".csv": "csv", ".parquet": "parquet"}
 
 
 def format_of(file: FilePath, format: str | None = None) -> Format:
-    """The format of a log: the given one, or else the one that the file's suffix names.
-
-    >>> format_of("log.parquet"), format_of("log.txt", "csv")
-    ('parquet', 'csv')
-    """
+    """The format of a log: the given one, or else the one that the file's suffix names."""
     suffix = os.path.splitext(os.fspath(file))[1].lower() if format is None else f".{format}"
     if suffix in _FORMATS:
         return _FORMATS[suffix]
@@ -43,11 +39,7 @@ _TYPES = {
 
 
 def type_of(file: FilePath) -> str:
-    """The media type of a log to send, by its suffix.
-
-    >>> type_of("log.jsonl")
-    'application/x-ndjson'
-    """
+    """The media type of a log to send, by its suffix."""
     found = _TYPES.get(os.path.splitext(os.fspath(file))[1].lower())
     if found is None:
         rule = f"its suffix names no format; known are {', '.join(_TYPES)}"

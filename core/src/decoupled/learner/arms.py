@@ -71,7 +71,15 @@ class ArmNames:
 
     def extended(self, names: Iterable[object]) -> "ArmNames":
         """A copy with these arms added at the end."""
-        newcomers = self._newcomers(names)
+        newcomers = [checked_name(name, "names") for name in names]
+        seen: set[Arm] = set()
+        for name in newcomers:
+            if name in seen:
+                raise ArmError(f"names: {name!r} appears twice; give every arm a name of its own")
+            if name in self:
+                remedy = "choose another name, or retire that arm first"
+                raise ArmError(f"names: {name!r} is already an arm of this learner; {remedy}")
+            seen.add(name)
         count = len(self) + len(newcomers)
         if count > MOST_ARMS:
             rule = f"would make {count:,} arms, and there must not be more than {MOST_ARMS:,}"
@@ -87,18 +95,6 @@ class ArmNames:
             rule = f"would leave {len(self) - len(gone)} of {len(self)} arms, and at least two must stay"
             raise ArmError.of("names", named, rule, "add others first")
         return ArmNames([self.names[place] for place in np.delete(np.arange(len(self)), gone).tolist()])
-
-    def _newcomers(self, names: Iterable[object]) -> list[Arm]:
-        newcomers = [checked_name(name, "names") for name in names]
-        seen: set[Arm] = set()
-        for name in newcomers:
-            if name in seen:
-                raise ArmError(f"names: {name!r} appears twice; give every arm a name of its own")
-            if name in self:
-                remedy = "choose another name, or retire that arm first"
-                raise ArmError(f"names: {name!r} is already an arm of this learner; {remedy}")
-            seen.add(name)
-        return newcomers
 
     def to_json(self) -> int | list[Arm]:
         """The number of arms or the list of names, as `ArmNames.checked` takes it."""

@@ -234,11 +234,3 @@ def checked_labels(labels: object) -> Labels:
     if not isinstance(labels, Labels):
         raise ParameterError.of("labels", labels, "must be labels", "for example dc.Labels(share=0.1)")
     return labels
-
-
-def not_labelled(name: str) -> ParameterError:
-    """The error of giving what only a learner with labels takes."""
-    return ParameterError(
-        f"{name}: this learner has no labels, so what a judge says is its loss; give loss=, or start it with "
-        "labels=dc.Labels(share=0.1)"
-    )

@@ -29,7 +29,6 @@ from .labels import (
     check_feedback,
     checked_labels,
     checked_position,
-    not_labelled,
 )
 from .losses import (
     LossRange,
@@ -141,17 +140,6 @@ class Learner(Guarded):
         self._running.count_events(self._waiting.made)
         self._open()
 
-    def _connect(self) -> None:
-        """Tell parts of the learner what they need of the others."""
-        running = self._running
-        running.pending = self._waiting.decisions
-        self._waiting.most = min(self._waiting.limit, running.most_pending)
-        # Whether nothing but the policy's draw makes a decision, and arms are numbered by their places.
-        plain = not self._guard.rules and running.contexts is None and running.serials.kept is None
-        self._plain = plain and self._labels is None
-        if self._watch is not None:
-            self._watch.serials = {None: None, **dict(zip(self._arms.names, self._serials(), strict=True))}
-
     def _serials(self) -> Iterable[int]:
         kept = self._running.serials.kept
         return range(len(self._arms)) if kept is None else kept.tolist()
@@ -179,8 +167,9 @@ class Learner(Guarded):
                 undo()
             self._unfinished = None
         self._running.count_events(self._waiting.made)
-        if self._forks:
-            self._separate()
+        if self._forks:  # draw other arms than the parent and its other children, under other ids
+            words = [*self._running.stream.tolist(), self._waiting.made, *self._forks]
+            self._commit(self._renew, *self._descended(*randomness(np.random.SeedSequence(words))))
 
     def _replace(self, **parts: Any) -> None:
         """Replace some parts of the learner, by their names."""
@@ -189,16 +178,19 @@ class Learner(Guarded):
     def _set(self, parts: dict[str, Any]) -> None:
         for name, part in parts.items():
             setattr(self, f"_{name}", part)
-        self._connect()
+        # Tell parts of the learner what they need of the others.
+        running = self._running
+        running.pending = self._waiting.decisions
+        self._waiting.most = min(self._waiting.limit, running.most_pending)
+        # Whether nothing but the policy's draw makes a decision, and arms are numbered by their places.
+        plain = not self._guard.rules and running.contexts is None and running.serials.kept is None
+        self._plain = plain and self._labels is None
+        if self._watch is not None:
+            self._watch.serials = {None: None, **dict(zip(self._arms.names, self._serials(), strict=True))}
 
     def _forked(self, number: int) -> None:
         self._open()
         self._forks, self._halfway = (*self._forks, number), True  # the next call does the rest
-
-    def _separate(self) -> None:
-        """Draw other arms than the parent of this process and its other children, under other ids."""
-        words = [*self._running.stream.tolist(), self._waiting.made, *self._forks]
-        self._commit(self._renew, *self._descended(*randomness(np.random.SeedSequence(words))))
 
     def _descended(self, stream: Words, tag: str) -> tuple[Words, str]:
         # The new ids differ from the old ones even if the seed is the same.
@@ -513,12 +505,12 @@ class Learner(Guarded):
         told = None if context is None and advice is None else (context, advice)
         return self._serve(listed_available(available), None if key is None else key_text(key), told)
 
-    def _refuse_coupled(self, call: str) -> None:
+    def _refuse_coupled(
+        self, call: str, where: str = "the arm played is the arm seen; use decide(), or"
+    ) -> None:
         if self._policy.coupled:
-            raise UnsupportedError(
-                f"{call}: {type(self._policy).__name__} plays the standard game, where the arm played is "
-                "the arm seen; use decide(), or a decoupled policy such as FTPL"
-            )
+            game = f"{type(self._policy).__name__} plays the standard game"
+            raise UnsupportedError(f"{call}: {game}, where {where} a decoupled policy such as FTPL")
 
     def _predictions(self, baseline: Predictions) -> Any:
         if self._policy.baseline is None or self._policy.cumulative is None:
@@ -644,7 +636,10 @@ class Learner(Guarded):
             loss = self._preferred(preference, loss, reward)
         if self._labels is None:
             if judged is not None or position is not None:
-                raise not_labelled("position" if judged is None else "judged")
+                name = "position" if judged is None else "judged"
+                rule = "this learner has no labels, so what a judge says is its loss"
+                remedy = "give loss=, or start it with labels=dc.Labels(share=0.1)"
+                raise ParameterError(f"{name}: {rule}; {remedy}")
             self._observe((decision, self._losses.scaled(loss, reward), compared))
             return
         label = None if judged is not None and loss is None is reward else self._losses.scaled(loss, reward)
@@ -768,11 +763,7 @@ class Learner(Guarded):
         if loss is not None or reward is not None:
             given = "loss" if loss is not None else "reward"
             raise LossError(Message(f"preference, {given}: both were given", "give one of them"))
-        if self._policy.coupled:
-            raise UnsupportedError(
-                f"preference: {type(self._policy).__name__} plays the standard game, where a decision has one arm; "
-                "use a decoupled policy such as FTPL"
-            )
+        self._refuse_coupled("preference", "a decision has one arm; use")
         return preference_loss(preference, self.loss_range)
 
     def replay(self, records: Iterable[RecordLike], *, unrandomised: bool = False) -> int:

@@ -93,27 +93,25 @@ def sees_context(policy: Policy, environment: Environment) -> bool:
     return policy.contextual and isinstance(environment, ContextTable)
 
 
-def check_context(
-    policies: Sequence[Policy], environment: Environment, device: str, traffic: Traffic
-) -> None:
+def check_context(policies: Sequence[Policy], world: Environment, device: str, traffic: Traffic) -> None:
     """Raise an error if these cannot be simulated in this environment, or on this device."""
     for name in ("keys", "judge"):
         if device != "cpu" and (value := getattr(traffic, name)):
             rule = "cannot be simulated on a GPU"
             raise UnsupportedError(f"{name} = {value}: {rule}; leave out device = {device!r}")
     for policy in policies:
-        if not isinstance(environment, ContextTable):
+        if not isinstance(world, ContextTable):
             if isinstance(policy, Baseline):
                 raise UnsupportedError(
-                    f"policies: {policy.label} reads a context, and {type(environment).__name__} has none; use "
+                    f"policies: {policy.label} reads a context, and {type(world).__name__} has none; use "
                     "environments.ContextTable"
                 )
             continue
-        if sees_context(policy, environment):
-            _check_columns(policy, environment)
-        elif environment.order == "given":
+        if sees_context(policy, world):
+            _check_columns(policy, world)
+        elif world.order == "given":
             continue  # a table of losses like any other
-        what = policy.label if policy.contextual else f"order = {environment.order!r}"
+        what = policy.label if policy.contextual else f"order = {world.order!r}"
         if device != "cpu":
             raise UnsupportedError(f"device = {device!r}: cannot play {what}; leave it out, for the CPU")
         if not traffic.direct:

@@ -7,7 +7,7 @@ groups, in run order. So the result is the same to the last bit for every block 
 """
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,6 @@ import numpy.typing as npt
 from ..base.arrays import Floats
 from ..kernels.rounds import GROUP as GROUP
 from ..kernels.rounds import merge_groups
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 
 class Labelled(NamedTuple):
@@ -47,12 +44,6 @@ class Labelled(NamedTuple):
             for dimensions, values in self.variables.values()
             for name, size in zip(dimensions, values.shape, strict=True)
         }
-
-    def to_xarray(self) -> "xr.Dataset":
-        """The same as an xarray data set, which shares the arrays."""
-        import xarray as xr
-
-        return xr.Dataset(self.variables, attrs=self.attrs)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a netCDF file: the bytes that xarray writes."""

@@ -68,7 +68,9 @@ class Results:
     def data(self) -> "xr.Dataset":
         """The results as an xarray data set."""
         if isinstance(self._data, Labelled):
-            self._data = self._data.to_xarray()
+            import xarray as xr
+
+            self._data = xr.Dataset(self._data.variables, attrs=self._data.attrs)
         return self._data
 
     def _values(self, name: str) -> Any:
