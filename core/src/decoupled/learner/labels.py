@@ -150,6 +150,20 @@ class Labelling:
         wanted = rho == 1.0 or hashed(f"label-{stream.hex()}-{number}") < rho
         return Asked(wanted, rho, self.lam, self.base)
 
+    def check(self, decision: Decision, judged: object, label: object) -> None:
+        """Raise an error if this cannot be the feedback of a decision."""
+        key, judged_before = decision.id, decision.id in self.judged
+        if judged is None and not judged_before:
+            problem = f"decision {key!r}: was not judged, and a label alone would bias what is learned"
+            raise FeedbackError(Message(problem, "give judged= too, in this call or an earlier one"))
+        if judged is not None and judged_before:
+            problem = f"decision {key!r}: was judged already, and awaits its label"
+            raise FeedbackError(Message(problem, "send loss= alone"))
+        if label is not None and not decision.label:
+            problem = f"decision {key!r}: wants no label, and one that was not drawn by chance would bias what is learned"
+            remedy = "send judged= alone; decision.label says whether one is wanted"
+            raise FeedbackError(Message(problem, remedy))
+
     def fed(self, asked: Asked, judged: float, label: float | None) -> float:
         """What is learned from a judged loss and perhaps a label, on a scale from 0 to 1."""
         return self.rules.to_unit(asked.estimate(judged, label))
@@ -212,21 +226,6 @@ def checked_position(position: object) -> float | None:
     """
     remedy = "1 if what the judge saw first won, -1 if the second did, 0 for a tie"
     return None if position is None else number_within("position", position, -1.0, 1.0, remedy)
-
-
-def check_feedback(decision: Decision, judged_before: bool, judged: object, label: object) -> None:
-    """Raise an error if this cannot be the feedback of a decision."""
-    key = decision.id
-    if judged is None and not judged_before:
-        problem = f"decision {key!r}: was not judged, and a label alone would bias what is learned"
-        raise FeedbackError(Message(problem, "give judged= too, in this call or an earlier one"))
-    if judged is not None and judged_before:
-        problem = f"decision {key!r}: was judged already, and awaits its label"
-        raise FeedbackError(Message(problem, "send loss= alone"))
-    if label is not None and not decision.label:
-        problem = f"decision {key!r}: wants no label, and one that was not drawn by chance would bias what is learned"
-        remedy = "send judged= alone; decision.label says whether one is wanted"
-        raise FeedbackError(Message(problem, remedy))
 
 
 def checked_labels(labels: object) -> Labels:

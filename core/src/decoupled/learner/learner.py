@@ -20,24 +20,8 @@ from .context import Advice, Context
 from .guard import Guard, Guarded, Listed, Told
 from .guardrails import Guardrails
 from .inferring import Inference, check_watchable, checked_patience, not_watched
-from .labels import (
-    Judged,
-    Judgement,
-    Labelling,
-    Labels,
-    LabelStatus,
-    check_feedback,
-    checked_labels,
-    checked_position,
-)
-from .losses import (
-    LossRange,
-    Predictions,
-    Preference,
-    listed_predictions,
-    preference_loss,
-    scaled_predictions,
-)
+from .labels import Judged, Judgement, Labelling, Labels, LabelStatus, checked_labels, checked_position
+from .losses import LossRange, Predictions, Preference, listed_predictions, preference_loss
 from .pending import (
     NEVER,
     Pending,
@@ -51,14 +35,7 @@ from .pending import (
     undone_by,
 )
 from .policy_types import Policy
-from .replay import (
-    RecordLike,
-    check_contexts,
-    check_randomised,
-    checked_records,
-    listed_records,
-    warn_of_unseen,
-)
+from .replay import RecordLike, check_randomised, checked_record, listed_records, warn_of_unseen
 from .runner import Running
 from .saving import Parts, as_text, from_text, to_content
 from .seeds import Key, Seed, key_text, randomness
@@ -521,7 +498,7 @@ class Learner(Guarded):
         return listed_predictions(baseline)
 
     def _scaled(self, expected: Any) -> tuple[Ints, Floats]:
-        places, values = scaled_predictions(expected, self._arms, self._losses)
+        places, values = self._losses._predictions(expected, self._arms)
         if self._labels is not None:
             values = 0.5 + (values - 0.5) / self._labels.rules.width
         return places, values
@@ -703,7 +680,7 @@ class Learner(Guarded):
         asked = decision.asked
         assert labels is not None
         assert asked is not None
-        check_feedback(decision, key in labels.judged, judged, label)
+        labels.check(decision, judged, label)
         said = labels.judged[key] if judged is None else Judged(judged, position)
         for overdue in labels.overdue(self._waiting.made):
             if overdue != key:
@@ -799,9 +776,8 @@ class Learner(Guarded):
     def _replay(self, given: tuple[list[Any], bool]) -> int:
         records, unrandomised = given
         labels = self._labels
-        checked = checked_records(records, self._arms, self._losses, labelled=labels is not None)
-        if self._running.contexts is not None:
-            check_contexts(checked, self._running.contexts)
+        how = self._arms, self._losses, labels is not None, self._running.contexts
+        checked = [checked_record(place, record, *how) for place, record in enumerate(records)]
         if not unrandomised:
             check_randomised(checked, self._arms, self._running)
         warn_of_unseen(checked, self._arms, self._running)  # first, since warnings may be errors

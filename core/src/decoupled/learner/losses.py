@@ -64,6 +64,25 @@ class LossRange(NamedTuple):
             rule, remedy = f"is {kind_of(value)}", f"give a number in [{self.low}, {self.high}]"
         raise LossError.of(name, value, rule, remedy)
 
+    def _predictions(
+        self, given: dict[Any, Any] | list[Any] | Floats, arms: ArmNames
+    ) -> tuple[Ints, Floats]:
+        """The places that have a prediction, and the predictions on a scale from 0 to 1."""
+        if isinstance(given, dict):
+            places = np.array([arms.place(name) for name in given], np.int64)
+            each = [self.scaled_as(f"baseline[{name!r}]", loss, MISSING) for name, loss in given.items()]
+            return places, np.array(each, np.float64)
+        if len(given) != len(arms):
+            rule = f"must have one loss for each of {len(arms)} arms, and has {len(given)}"
+            raise ParameterError.of("baseline", given, rule, "give a mapping if only some have one")
+        if isinstance(given, np.ndarray):
+            outside = np.flatnonzero(~((given >= self.low) & (given <= self.high)))
+            if len(outside) > 0:  # this raises the error for the first of them
+                self.scaled_as(f"baseline[{outside[0]}]", float(given[outside[0]]), MISSING)
+            return np.arange(len(given)), (given - self.low) / (self.high - self.low)
+        each = [self.scaled_as(f"baseline[{i}]", value, MISSING) for i, value in enumerate(given)]
+        return np.arange(len(given)), np.array(each, np.float64)
+
 
 Preference: TypeAlias = Literal["explore", "tie", "exploit"]
 """Which of the two arms of a decision did better; "tie" if neither did."""
@@ -106,23 +125,3 @@ def listed_predictions(given: Predictions) -> dict[Any, Any] | list[Any] | Float
         rule = "must be a mapping from arms to losses, or a list of losses in the order of arms"
         raise ParameterError.of("baseline", given, rule, "for example {'a': 0.3}")
     return list(given)
-
-
-def scaled_predictions(
-    given: dict[Any, Any] | list[Any] | Floats, arms: ArmNames, losses: LossRange
-) -> tuple[Ints, Floats]:
-    """The places that have a prediction, and the predictions on a scale from 0 to 1."""
-    if isinstance(given, dict):
-        places = np.array([arms.place(name) for name in given], np.int64)
-        values = [losses.scaled_as(f"baseline[{name!r}]", value, MISSING) for name, value in given.items()]
-        return places, np.array(values, np.float64)
-    if len(given) != len(arms):
-        rule = f"must have one loss for each of {len(arms)} arms, and has {len(given)}"
-        raise ParameterError.of("baseline", given, rule, "give a mapping if only some have one")
-    if isinstance(given, np.ndarray):
-        outside = np.flatnonzero(~((given >= losses.low) & (given <= losses.high)))
-        if len(outside) > 0:  # this raises the error for the first of them
-            losses.scaled_as(f"baseline[{outside[0]}]", float(given[outside[0]]), MISSING)
-        return np.arange(len(given)), (given - losses.low) / (losses.high - losses.low)
-    each = [losses.scaled_as(f"baseline[{i}]", value, MISSING) for i, value in enumerate(given)]
-    return np.arange(len(given)), np.array(each, np.float64)

@@ -47,22 +47,6 @@ def listed_records(records: Iterable[Any]) -> list[Any]:
     return list(records)
 
 
-def checked_records(
-    records: list[Any], arms: ArmNames, losses: LossRange, *, labelled: bool = False
-) -> list[Record]:
-    """Check every record; a learner with labels takes those that were judged."""
-    return [_checked(i, record, arms, losses, labelled) for i, record in enumerate(records)]
-
-
-def check_contexts(records: list[Record], contexts: Contexts) -> None:
-    """Check the context of every record, for a contextual policy."""
-    for place, record in enumerate(records):
-        try:
-            contexts.encoder.encode(record.context, new=False)
-        except ParameterError as error:
-            raise error.within(f"records[{place}]") from None
-
-
 def check_randomised(records: list[Record], arms: ArmNames, running: Running) -> None:
     """Raise an error if all propensities are 1 and the policy learns from weights."""
     if not records or any(record.weight != 1.0 for record in records) or not running.weighs():
@@ -98,7 +82,10 @@ def warn_of_unseen(records: list[Record], arms: ArmNames, running: Running) -> N
         warnings.warn(Message(problem, remedy), UnseenArmWarning, stacklevel=CALLER)
 
 
-def _checked(place: int, record: Any, arms: ArmNames, losses: LossRange, labelled: bool) -> Record:
+def checked_record(
+    place: int, record: Any, arms: ArmNames, losses: LossRange, labelled: bool, contexts: Contexts | None
+) -> Record:
+    """Check a record; a learner with labels takes one that was judged, and a contextual policy its context."""
     known: Mapping[Any, Any] = record if isinstance(record, Mapping) else {}
     judged = known.get("judged") if labelled else None
     if judged is not None:
@@ -114,6 +101,8 @@ def _checked(place: int, record: Any, arms: ArmNames, losses: LossRange, labelle
         raise ParameterError.of(f"records[{place}].propensity", propensity, rule, remedy)
     try:
         found, weight = arms.place(arm), 1.0 / chance
+        if contexts is not None:
+            contexts.encoder.encode(context, new=False)
         if judged is None:
             missing = "leave out records without a loss"
             return Record(found, weight, losses.scaled_as("loss", loss, missing), context)

@@ -128,8 +128,7 @@ def _jit(function: Any, most: int, keep: bool) -> Any:
 def _rounding_as_on_the_cpu() -> Iterator[None]:
     """Compile without fused multiply-add, which rounds once where the CPU rounds twice.
 
-    This makes the plays of a run identical to the CPU's. docs/gpu.md gives the cost. Numba has no option
-    for it.
+    This makes the plays of a run identical to the CPU's. docs/gpu.md gives the cost. Numba has no option.
     """
     if simulated():
         yield
