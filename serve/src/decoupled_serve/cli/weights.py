@@ -104,14 +104,12 @@ def weights(
             raise ParameterError("--socket: is missing; give the path of HAProxy's `stats socket`")
         else:
             target = HaProxy(socket, backend or experiment)
-        follower = Follower(
-            look,
-            target,
-            threshold,
-            None if fallback is None else all_to(experiment, names.get(fallback, fallback)),
-            typer.echo,
-            lambda problem: typer.echo(f"warning: {problem}", err=True),
-        )
+        instead = None if fallback is None else all_to(experiment, names.get(fallback, fallback))
+
+        def warn(problem: str) -> None:
+            typer.echo(f"warning: {problem}", err=True)
+
+        follower = Follower(look, target, threshold, instead, typer.echo, warn)
         if watch:
             follower.forever(lambda: time.sleep(every))
         else:

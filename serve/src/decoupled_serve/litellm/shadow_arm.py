@@ -175,8 +175,5 @@ def answer_of(arm: str, found: Any, seconds: float, cost: float | None = None) -
     if cost is None:
         cost = (getattr(found, "_hidden_params", None) or {}).get("response_cost")
     text = found.model_dump_json() if hasattr(found, "model_dump_json") else json.dumps(found, default=str)
-    body = text.encode()
-    headers = (("content-type", "application/json"),)
-    return Answer(
-        arm, 200, headers, body, len(body), latency=seconds, duration=seconds, cost=float(cost or 0.0)
-    )
+    body, headers, price = text.encode(), (("content-type", "application/json"),), float(cost or 0.0)
+    return Answer(arm, 200, headers, body, len(body), latency=seconds, duration=seconds, cost=price)

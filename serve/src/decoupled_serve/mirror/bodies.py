@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from starlette.types import Receive
 
@@ -102,6 +102,9 @@ class Upload:
             if self._size > self._limit:
                 self._parts = None
         return part
+
+
+Body: TypeAlias = Content | Upload
 
 
 class Recording:

@@ -40,9 +40,7 @@ def said(body: bytes) -> str:
     content = parsed(body) or _whole(body)
     found = content if isinstance(content, dict) else {}
     if "choices" in found:
-        messages = [
-            each.get("message", {"content": each.get("text")}) for each in _objects(found["choices"])
-        ]
+        messages = [one.get("message", {"content": one.get("text")}) for one in _objects(found["choices"])]
     elif "output" in found:  # of /v1/responses
         messages = found["output"]
     elif "content" in found:  # a message by itself

@@ -112,10 +112,8 @@ def explained(config: MirrorConfig) -> str:
         lines.append(f"knows of a request: {', '.join(starmap(_shown_field, config.context.items()))}")
     lines.append(f"loss: {_shown_loss(config.loss)}")
     if (labels := config.labels) is not None:
-        kept = f", kept for {labels.keep_days:g} days" if labels.to == "console" else ""
-        lines.append(
-            f"labels: {100 * labels.share:g}% and the first {labels.first:,}, by {labels.to}{kept}"
-        )
+        by = f"{labels.to}, kept for {labels.keep_days:g} days" if labels.to == "console" else labels.to
+        lines.append(f"labels: {100 * labels.share:g}% and the first {labels.first:,}, by {by}")
     return "\n".join(lines)
 
 

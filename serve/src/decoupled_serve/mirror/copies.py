@@ -16,7 +16,7 @@ from decoupled.learner import Aside
 
 from .config import CopyConfig
 from .counts import MirrorCounts
-from .exchange import Answer, Request
+from .exchange import Answer, Request, Served
 from .judges import CopyLoss, Judged, JudgeFailed, Later
 from .labels import Labeller
 from .spending import Spending
@@ -33,7 +33,7 @@ class Copy:
     arm: str  # that arm
     request: Request  # the request as that arm gets it
     shown: Request  # the request as a judge sees it, without credentials
-    served: Answer | None  # what the client got; None in a sink, which does not see it
+    served: Served  # what the client got; None in a sink, which does not see it
     mirrored: Answer | None = None  # what the arm answered; None as long as it has not
     sent: bool = False  # whether the arm was asked, and not by an earlier run
     # what its answer cost, 0 if nothing was sent; None as long as that is not known

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -69,6 +69,7 @@ _LABELLED_GAUGES = {
 
 _KINDS = 20  # of failures that are told apart
 _PREFIX = "decoupled_mirror_"
+Family: TypeAlias = CounterMetricFamily | GaugeMetricFamily
 
 
 class Judgements:
@@ -204,13 +205,7 @@ class MirrorMetrics(Collector):
             yield _labelled(GaugeMetricFamily, name, told, label, gauges[name])
 
 
-def _labelled(
-    kind: type[CounterMetricFamily | GaugeMetricFamily],
-    name: str,
-    told: str,
-    label: str,
-    values: Mapping[str, float],
-) -> Metric:
+def _labelled(kind: type[Family], name: str, told: str, label: str, values: Mapping[str, float]) -> Metric:
     family = kind(_PREFIX + name, told, labels=(label,))
     for labelled, value in values.items():
         family.add_metric((labelled,), float(value))

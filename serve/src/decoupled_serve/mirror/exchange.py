@@ -133,6 +133,8 @@ class Answer(_Message):
         return self.body.decode(errors="replace")
 
 
+Served: TypeAlias = Answer | None  # what a client got; None if nobody sees it
+
 # The windows that zlib is tried with. Some servers send `deflate` without the frame that it should have.
 _WINDOWS = {"gzip": (31,), "x-gzip": (31,), "deflate": (15, -15)}
 _MOST_CODINGS = 3  # each may take as long as the whole answer

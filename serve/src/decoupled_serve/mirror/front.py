@@ -22,7 +22,7 @@ from .bodies import json_object
 from .config import MirrorConfig
 from .copies import Copies, Copy
 from .counts import MirrorCounts
-from .exchange import Answer, Request
+from .exchange import Request, Served
 from .finders import ContextFinder
 from .headers import Raw, as_text
 from .prefetch import Prefetch
@@ -150,9 +150,7 @@ class Front(ABC):
             found |= await self._context.compute(shown)
         return found or None
 
-    def _copy(
-        self, request: Arrived, body: bytes, decision: Routing, explore: str, served: Answer | None
-    ) -> Copy:
+    def _copy(self, request: Arrived, body: bytes, decision: Routing, explore: str, served: Served) -> Copy:
         """The copy of a request for an arm, without credentials that are not meant for it."""
         passed = self._arms[explore].headers(request.headers, request.client, request.scheme, copy=True)
         target = request.target.decode("latin-1")
@@ -162,20 +160,14 @@ class Front(ABC):
 
 
 async def refuse(
-    send: Send,
-    headers: Raw,
-    status: int,
-    detail: str,
-    error: Exception | None = None,
-    *,
-    close: bool = False,
+    send: Send, headers: Raw, status: int, why: str, error: Exception | None = None, *, close: bool = False
 ) -> None:
     """Answer with an error of the mirror's own, whose id the log has as well."""
     given = next((value for name, value in headers if name == b"x-request-id"), None)
     origin = Origin(REQUEST_IDS.of(given))
     with coming_from(origin):
         level = logging.WARNING if status >= 500 else logging.INFO
-        _log.log(level, "%d: %s", status, detail, exc_info=error)
-        content = encoded(problem(HTTPStatus(status).phrase, status, detail))
+        _log.log(level, "%d: %s", status, why, exc_info=error)
+        content = encoded(problem(HTTPStatus(status).phrase, status, why))
     # A body may follow that nobody reads.
     await Response(send, origin).send(status, content, PROBLEM, (CLOSE,) if close else ())

@@ -22,7 +22,7 @@ from decoupled.errors import DecoupledError, ParameterError
 from decoupled.learner import PREFERENCES, preference_loss
 
 from .config import MIB, JudgeConfig, LossConfig
-from .exchange import Answer, Request, expanded
+from .exchange import Answer, Request, Served, expanded
 
 START_SECONDS = 300.0  # for the module of a judge to be loaded, which may load a model
 _REMEDY = 'answer {"loss": 0.25} or {"preference": "explore"}'
@@ -140,9 +140,7 @@ class Judge:
     async def close(self) -> None:
         """Release what it holds."""
 
-    async def judge(
-        self, decision: str, request: Request, served: Answer | None, mirrored: Answer
-    ) -> Judged:
+    async def judge(self, decision: str, request: Request, served: Served, mirrored: Answer) -> Judged:
         """What it says about the mirrored answer, in the first attempt that succeeds.
 
         `JudgeFailed` if none does. What will fail again, such as an error in a function, is not tried again.
@@ -178,9 +176,7 @@ class Judge:
         times = "1 attempt" if attempt == 1 else f"{attempt} attempts"
         raise JudgeFailed(f"judge: no verdict in {times} ({why})", why, details, cost)
 
-    async def _asked(
-        self, decision: str, request: Request, served: Answer | None, mirrored: Answer
-    ) -> Judged:
+    async def _asked(self, decision: str, request: Request, served: Served, mirrored: Answer) -> Judged:
         """What it says in one attempt; `served` is None if the judge does not see it."""
         raise NotImplementedError
 
@@ -243,9 +239,7 @@ class PythonJudge(Judge):
         """Start the first process; `ParameterError` if there is no such function."""
         self._idle.append(await self._started())
 
-    async def _asked(
-        self, decision: str, request: Request, served: Answer | None, mirrored: Answer
-    ) -> Judged:
+    async def _asked(self, decision: str, request: Request, served: Served, mirrored: Answer) -> Judged:
         alone = self._config.alone
         return judged_of(await self._answer(request, *(() if alone else (served,)), mirrored))
 
@@ -304,9 +298,7 @@ class HttpJudge(Judge):
         limits = httpx.Limits(max_connections=config.concurrency)
         self._http = httpx.AsyncClient(headers=config.headers, timeout=config.timeout, limits=limits)
 
-    async def _asked(
-        self, decision: str, request: Request, served: Answer | None, mirrored: Answer
-    ) -> Judged:
+    async def _asked(self, decision: str, request: Request, served: Served, mirrored: Answer) -> Judged:
         content = {"decision": decision, "request": request.to_dict(), "mirrored": mirrored.to_dict()}
         if served is not None:
             content["served"] = served.to_dict()
@@ -340,7 +332,7 @@ class CopyLoss:
         """Whether a judge is asked about this answer."""
         return self._judge is not None and not failed(mirrored)
 
-    async def of(self, decision: str, request: Request, served: Answer | None, mirrored: Answer) -> Judged:
+    async def of(self, decision: str, request: Request, served: Served, mirrored: Answer) -> Judged:
         """What a judge says about the mirrored answer, with the loss of all parts together."""
         if not self.judges(mirrored) or self._judge is None:
             return Judged(self.with_verdict(mirrored, 0.0))

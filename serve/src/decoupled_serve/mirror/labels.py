@@ -13,7 +13,7 @@ from ..service.api.pairs import LONGEST_TEXT, Pair
 from .backend import ServiceCalls
 from .chat import conversation, said
 from .config import MIB, JudgeConfig, LabelsConfig
-from .exchange import Answer, Request, expanded
+from .exchange import Answer, Request, Served, expanded
 from .judges import BadVerdict, CopyLoss, HttpJudge, Judge, JudgeFailed, Later, PythonJudge, failed
 
 MOST = 1_000  # answers that are on their way to who labels them
@@ -86,7 +86,7 @@ class Labeller:
             if each is not None:
                 await each.close()
 
-    def begin(self, decision: str, request: Request, served: Answer | None, mirrored: Answer) -> None:
+    def begin(self, decision: str, request: Request, served: Served, mirrored: Answer) -> None:
         """Have an answer labelled, in the background."""
         if len(self._running) >= MOST:
             self._counts["full"] += 1
@@ -95,9 +95,7 @@ class Labeller:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
-    async def _label(
-        self, decision: str, request: Request, served: Answer | None, mirrored: Answer
-    ) -> None:
+    async def _label(self, decision: str, request: Request, served: Served, mirrored: Answer) -> None:
         try:
             outcome = await self._outcome(decision, request, served, mirrored)
         except ServiceError as error:
@@ -110,9 +108,7 @@ class Labeller:
             _log.warning("decision %s: gets no label (%s)", decision, type(error).__name__)
         self._counts[outcome] += 1
 
-    async def _outcome(
-        self, decision: str, request: Request, served: Answer | None, mirrored: Answer
-    ) -> str:
+    async def _outcome(self, decision: str, request: Request, served: Served, mirrored: Answer) -> str:
         if failed(mirrored):  # whoever knows knows that
             return await self._known(decision, 1.0)
         same = served and (served.status, served.body) == (mirrored.status, mirrored.body)

@@ -15,7 +15,7 @@ from decoupled.errors import ParameterError
 from .bodies import with_fields
 from .chat import conversation, said
 from .config import JudgeConfig
-from .exchange import Answer, Request, expanded
+from .exchange import Answer, Request, Served, expanded
 from .judges import HttpJudge, Judged, JudgeFailed, Trouble, failed
 from .spending import MILLION, stated_cost
 
@@ -42,9 +42,7 @@ class ModelJudge(HttpJudge):
         self._url = self._url.rstrip("/").removesuffix("/chat/completions") + "/chat/completions"
         self._rubric = config.rubric or _read(config.rubric_file, folder)
 
-    async def judge(
-        self, decision: str, request: Request, served: Answer | None, mirrored: Answer
-    ) -> Judged:
+    async def judge(self, decision: str, request: Request, served: Served, mirrored: Answer) -> Judged:
         """The mean over all calls."""
         explored = await asyncio.to_thread(self._shown, mirrored)
         used = await asyncio.to_thread(self._shown, served)

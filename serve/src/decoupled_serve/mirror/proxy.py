@@ -14,7 +14,7 @@ from decoupled.decision import Mode
 
 from ..service.http.transport.connection import GONE
 from .backend import UNKNOWN, Routing, Traits
-from .bodies import ClientDisconnected, Content, Recording, Upload, UploadTimeout
+from .bodies import Body, ClientDisconnected, Content, Recording, Upload, UploadTimeout
 from .exchange import Answer
 from .finders import KeyFinder
 from .front import Arrived, Front, FrontParts, refuse
@@ -33,7 +33,7 @@ class InFlight:
     decision: Routing | None  # None if it is not mirrored
     exploit: str
     explore: str | None
-    body: Content | Upload
+    body: Body
     recording: Recording | None
     begun: bool = False  # whether the client has the head of its answer
     gone: bool = False  # whether it has left, and the answer is still awaited

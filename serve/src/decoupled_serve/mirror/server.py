@@ -5,10 +5,10 @@ import json
 import logging
 import os
 import signal
-import socket
 import sys
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import ExitStack, contextmanager, suppress
+from socket import socket
 from typing import Any
 
 import uvicorn
@@ -95,10 +95,7 @@ def _on_signals(ending: asyncio.Event) -> None:
 
 
 async def _until_signal(
-    config: MirrorConfig,
-    service: DecisionService | None,
-    listener: socket.socket,
-    console: socket.socket | None,
+    config: MirrorConfig, service: DecisionService | None, listener: socket, console: socket | None
 ) -> None:
     ending = asyncio.Event()
     _on_signals(ending)
@@ -119,8 +116,8 @@ async def serve(
     config: MirrorConfig,
     backend: Backend,
     service: ASGIApp | None,
-    listener: socket.socket,
-    console: socket.socket | None,
+    listener: socket,
+    console: socket | None,
     ending: asyncio.Event,
 ) -> None:
     """Mirror until `ending` is set, and show `service` beside the status. The backend is closed at the end."""
@@ -173,7 +170,7 @@ async def _unless(ending: asyncio.Event, start: Coroutine[Any, Any, None]) -> bo
     return False
 
 
-def _listening(address: tuple[str, int], name: str) -> socket.socket:
+def _listening(address: tuple[str, int], name: str) -> socket:
     try:
         return listening(*address)
     except ParameterError as error:
@@ -181,7 +178,7 @@ def _listening(address: tuple[str, int], name: str) -> socket.socket:
         raise ParameterError(reworded(error, argument=name, remedy=remedy)) from None
 
 
-def _address(listener: socket.socket) -> str:
+def _address(listener: socket) -> str:
     return f"http://{shown(listener.getsockname()[:2])}"
 
 

@@ -16,7 +16,7 @@ import h11
 
 from .arm_connection import ArmConnection, Pool
 from .arm_connection import BrokenOff as BrokenOff
-from .bodies import Content, Recording, Upload, json_object, with_fields
+from .bodies import Body, Content, Recording, json_object, with_fields
 from .config import ArmConfig, CopyConfig
 from .exchange import Answer, Request, expanded
 from .headers import Raw, as_bytes, as_text, for_arm
@@ -96,7 +96,7 @@ class Upstream:
         found = for_arm(headers, host=host, own=own, dropped=self._dropped, client=client, scheme=scheme)
         return [each for each in found if each[0] not in LENGTH] if copy else found
 
-    async def serve(self, method: str, target: bytes, headers: Raw, body: Content | Upload) -> Opened:
+    async def serve(self, method: str, target: bytes, headers: Raw, body: Body) -> Opened:
         """Ask for a client. The body of the answer is still to be read, and the answer to be closed."""
         return await self._asked(self._served, method, target, headers, body, self._seconds)
 
@@ -188,7 +188,7 @@ class Upstream:
         self._copies.close()
 
     async def _asked(
-        self, pool: Pool, method: str, target: bytes, headers: Raw, body: Content | Upload, seconds: float
+        self, pool: Pool, method: str, target: bytes, headers: Raw, body: Body, seconds: float
     ) -> Opened:
         try:
             head = h11.Request(method=method, target=self._prefix + target, headers=list(headers))
@@ -209,12 +209,7 @@ class Upstream:
         return await self._sent(pool, connection, head, body, seconds)
 
     async def _sent(
-        self,
-        pool: Pool,
-        connection: ArmConnection,
-        head: h11.Request,
-        body: Content | Upload,
-        seconds: float,
+        self, pool: Pool, connection: ArmConnection, head: h11.Request, body: Body, seconds: float
     ) -> Opened:
         try:
             try:

@@ -168,9 +168,7 @@ def _parsed_switch(written: str) -> object:
 
 
 TEXT = Kind("TEXT", text)
-PATH = Kind(
-    "PATH", lambda name, value: Path(text(name, value)), locate=lambda value, folder: folder / value
-)
+PATH = Kind("PATH", lambda name, value: Path(text(name, value)), locate=lambda path, folder: folder / path)
 STORE = Kind(
     "PATH|postgresql://...",
     text,

@@ -85,9 +85,8 @@ class DecisionService:
         self.listing = Listing(self._commits, threads["lists"])
         self.replaying = Replaying(self._commits, threads["replays"])
         self.pairs = Pairs(self._commits, threads["pairs"], self.decisions)
-        self.deletion = Deletion(
-            self._commits, threads["checks"], threads["deletion"], delete_after, self.pairs
-        )
+        checks, deletion = threads["checks"], threads["deletion"]
+        self.deletion = Deletion(self._commits, checks, deletion, delete_after, self.pairs)
 
     @property
     def patience(self) -> float | None:

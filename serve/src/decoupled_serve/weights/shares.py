@@ -31,9 +31,8 @@ class Shares(NamedTuple):
         """The others, which share what these would get; equally if they would get nothing."""
         left = {name: share for name, share in self.of.items() if name not in names}
         total = sum(left.values())
-        return self._replace(
-            of={name: share / total if total else 1.0 / len(left) for name, share in left.items()}
-        )
+        shares = {name: share / total if total else 1.0 / len(left) for name, share in left.items()}
+        return self._replace(of=shares)
 
     def __str__(self) -> str:
         return f"{self.experiment}: " + ", ".join(f"{name} {share:.2%}" for name, share in self.of.items())

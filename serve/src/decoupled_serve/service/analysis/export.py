@@ -12,7 +12,7 @@ from functools import partial
 from heapq import heappop, heappush
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from decoupled.base import replacing
 from decoupled.client import Invalid
@@ -27,6 +27,7 @@ from ..experiment.records import Decided, DecisionRecord, ExperimentRow, microse
 from ..memory.loader import from_beginning
 from ..store.store import Store
 
+Tags: TypeAlias = Mapping[str, str]
 FORMATS = ("parquet", "csv")
 _AT_ONCE = 2_000  # rows of a group, which are converted while everything else waits
 
@@ -62,19 +63,13 @@ COLUMNS |= dict.fromkeys(TIMES, "timestamp[us, tz=UTC]")
 
 
 def logged(
-    store: Store,
-    row: ExperimentRow,
-    after: int = 0,
-    limit: int | None = None,
-    tags: Mapping[str, str] | None = None,
+    store: Store, row: ExperimentRow, after: int = 0, limit: int | None = None, tags: Tags | None = None
 ) -> Iterator[LoggedDecision]:
     """The decisions after a row of the log that have all these tags, in order. `store` is a reader."""
     return islice(_logged(store, row, after, tags or {}), limit)
 
 
-def _logged(
-    store: Store, row: ExperimentRow, after: int, tags: Mapping[str, str]
-) -> Iterator[LoggedDecision]:
+def _logged(store: Store, row: ExperimentRow, after: int, tags: Tags) -> Iterator[LoggedDecision]:
     names = json.loads(row.arms)
     owner = Owner(row.tag, row.name, names, json.loads(row.settings)["policy"]["name"])
     true = true_propensities(store, row) if store.lacks_propensity(row.id, after) else iter(())

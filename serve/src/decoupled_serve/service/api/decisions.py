@@ -232,9 +232,7 @@ def _places(running: LiveExperiment, available: Iterable[Arm]) -> str:
 
 
 @lru_cache(1024)
-def _digest(
-    mode: str, count: int, places: str | None, attached: Annotations, key: str | None = None
-) -> str:
+def _digest(mode: str, count: int, places: str | None, attached: Annotations, key: str | None) -> str:
     return hashlib.sha256(json.dumps([mode, count, places, *attached, key]).encode()).hexdigest()[:32]
 
 

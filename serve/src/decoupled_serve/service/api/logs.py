@@ -6,15 +6,14 @@ Everything here runs in the background, on the store as it is at the time of the
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
 
 from decoupled.policies import Policy
 
 from ..analysis import export
-from ..analysis.export import LogEvaluation, LoggedDecision, evaluate
+from ..analysis.export import LogEvaluation, LoggedDecision, Tags, evaluate
 from ..analysis.history import History, HistoryRecord, Segments, SegmentsRecord, checked_by
 from ..commits.background import Background, in_background, reading
 from ..commits.loop import CommitLoop
@@ -28,8 +27,6 @@ from ..memory.session import Reference, Session
 from ..store.backup import back_up
 from ..store.store import Store
 from .experiments import as_experiment
-
-Tags: TypeAlias = Mapping[str, str]
 
 _HISTORIES = 64  # kept in memory, those that were last asked for
 _SEGMENTED = 16

@@ -174,11 +174,7 @@ class CommitLoop:
         self._tell(batch, outcomes, start, None)
 
     def _tell(
-        self,
-        batch: Sequence[Command],
-        outcomes: Sequence[Outcome],
-        start: float,
-        failed: ServiceError | None,
+        self, batch: list[Command], outcomes: list[Outcome], start: float, failed: ServiceError | None
     ) -> None:
         """Answer, and then tell those who observe the commits."""
         seconds = time.monotonic() - start
@@ -224,7 +220,7 @@ class CommitLoop:
         if not self._queue.put(command._replace(lane=self.session.lane(command.about))):
             deliver([(command.reply, None, StoreError(CLOSED))])
 
-    def _fail_all(self, error: Exception, batch: Sequence[Command], start: float) -> None:
+    def _fail_all(self, error: Exception, batch: list[Command], start: float) -> None:
         self._fail(error, batch)
         failed = as_service_error(error)
         self._tell(batch, [(each.reply, None, failed) for each in batch], start, failed)

@@ -125,9 +125,8 @@ def completed(document: dict[str, Any]) -> dict[str, Any]:
     _name_bodies(document)
     _illustrate(document)
     _summarise(document)
-    components["securitySchemes"] = {
-        "key": {"type": "http", "scheme": "bearer", "description": "A key that decoupled keys add made."}
-    }
+    key = {"type": "http", "scheme": "bearer", "description": "A key that decoupled keys add made."}
+    components["securitySchemes"] = {"key": key}
     document["security"] = [{"key": []}]
     return document
 
