@@ -160,7 +160,7 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
         """Send the shadow of a request that was served, unless the answer came from a cache."""
         cost = kwargs.get("response_cost") or 0.0
         self._ended(
-            kwargs, end_time - start_time, lambda arm, seconds: answer_of(arm, response_obj, seconds, cost)
+            kwargs, end_time - start_time, lambda arm, took: answer_of(arm, response_obj, took, cost)
         )
 
     async def async_log_failure_event(
@@ -168,13 +168,11 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
     ) -> None:
         """Send the shadow of a request that failed: if only others had one, the model that served would gain by failing."""
         error = kwargs.get("exception")
-        self._ended(kwargs, end_time - start_time, lambda arm, seconds: failure_of(arm, seconds, error))
+        self._ended(kwargs, end_time - start_time, lambda arm, took: failure_of(arm, took, error))
 
     # Helpers
 
-    def _ended(
-        self, kwargs: dict[str, Any], took: timedelta, answer: Callable[[str, float], Answer]
-    ) -> None:
+    def _ended(self, kwargs: Fields, took: timedelta, answer: Callable[[str, float], Answer]) -> None:
         notes = _notes(kwargs)
         if not notes:
             return
@@ -219,9 +217,7 @@ def _ordered(deployments: list[dict[str, Any]], arm: str) -> list[dict[str, Any]
     one, such as the length of its context, another serves, where narrowing to this arm would make the request fail. Orders
     that the configuration gives come first; LiteLLM leaves out deployments without one where others have it.
     """
-    given = [
-        each["litellm_params"].get("order", each.get("model_info", {}).get("order")) for each in deployments
-    ]
+    given = [it["litellm_params"].get("order", it.get("model_info", {}).get("order")) for it in deployments]
     some = any(order is not None for order in given)
     found = []
     for each, order in zip(deployments, given, strict=True):

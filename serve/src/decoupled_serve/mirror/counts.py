@@ -173,10 +173,6 @@ class MirrorMetrics(Collector):
         """All metrics."""
         return generate_latest(self._registry)
 
-    def describe(self) -> list[Metric]:
-        """Nothing: the registry must not collect at the start."""
-        return []
-
     def collect(self) -> Iterator[Metric]:
         """The metrics as they are now."""
         counts, gauges = self._counts, self._gauges()

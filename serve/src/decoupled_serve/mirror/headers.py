@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import TypeAlias
 
+from .exchange import Headers
+
 Raw: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 # They concern one connection (RFC 9110, 7.6.1), so a proxy never passes them on.
@@ -83,9 +85,7 @@ def for_client(headers: Raw) -> list[tuple[bytes, bytes]]:
     return [(name, value) for name, value in headers if name.lower() not in dropped]
 
 
-def as_text(
-    headers: Iterable[tuple[bytes, bytes]], without: Collection[bytes] = ()
-) -> tuple[tuple[str, str], ...]:
+def as_text(headers: Iterable[tuple[bytes, bytes]], without: Collection[bytes] = ()) -> Headers:
     """Headers as text, without some of them.
 
     >>> as_text([(b"accept", b"*/*"), (b"cookie", b"id=1")], without={b"cookie"})

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 from decoupled.base import as_float, is_name, name_rule
@@ -30,9 +30,10 @@ _PLAIN = re.compile(
 _SECRET = re.compile(r"password\s*=|\w\w:/.*@", re.IGNORECASE | re.DOTALL)
 _SWITCHES = {"true": True, "1": True, "yes": True, "on": True}
 _SWITCHES |= {"false": False, "0": False, "no": False, "off": False}
+Location: TypeAlias = str | os.PathLike[str]  # of a store: a path, or an address of PostgreSQL
 
 
-def is_postgres(address: str | os.PathLike[str]) -> bool:
+def is_postgres(address: Location) -> bool:
     """Whether an address is one of PostgreSQL.
 
     >>> is_postgres("postgresql://db.internal/decoupled"), is_postgres("decisions.db")

@@ -1,7 +1,6 @@
 """The decision service without HTTP: one object, with a part for each kind of call."""
 
 import logging
-import os
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
@@ -26,7 +25,7 @@ from .memory.cache import MOST
 from .memory.compiler import LATER, STORED, Compiler, code_of, needed
 from .memory.session import Session
 from .memory.traffic import Health, by_experiment
-from .store.open import open_store
+from .store.open import Location, open_store
 from .store.store import Store
 
 __all__ = ["DecisionService", "open_service"]
@@ -206,9 +205,7 @@ class DecisionService:
         return self._swept > 0
 
 
-def open_service(
-    url_or_path: str | os.PathLike[str], *, create: bool = True, **options: Any
-) -> DecisionService:
+def open_service(url_or_path: Location, *, create: bool = True, **options: Any) -> DecisionService:
     """The service over a SQLite file, or over PostgreSQL for an address that begins with postgresql://.
 
     Without `create`, a store that does not exist is an error, and is not made. `options` are those of `DecisionService`.

@@ -17,7 +17,7 @@ from ..experiment.live import LiveExperiment
 from ..experiment.records import ExperimentRow
 from ..experiment.snapshots import restore, snapshot
 from ..memory.loader import from_beginning, restored, rows_of
-from ..store.open import open_store
+from ..store.open import Location, open_store
 from ..store.schema import EVENTS, LOGS, MIGRATIONS
 from ..store.store import Store
 
@@ -34,9 +34,7 @@ class Check:
     finding: str
 
 
-def examine(
-    url_or_path: str | os.PathLike[str], *, now: Callable[[], float] = time.time
-) -> Iterator[Check]:
+def examine(url_or_path: Location, *, now: Callable[[], float] = time.time) -> Iterator[Check]:
     """Run every check in turn. The store may be in use; nothing in it changes.
 
     >>> from decoupled_serve.service.service import open_service
@@ -60,11 +58,10 @@ def examine(
 
 
 Result = tuple[bool, str]  # whether it is good, and the finding
+Named = tuple[str, Callable[[], Result]]
 
 
-def _checks(
-    store: Store, reader: Store, now: Callable[[], float]
-) -> Iterator[tuple[str, Callable[[], Result]]]:
+def _checks(store: Store, reader: Store, now: Callable[[], float]) -> Iterator[Named]:
     yield "schema", partial(schema, reader)
     yield "integrity", partial(integrity, reader)
     yield "durability", store.durability

@@ -12,6 +12,7 @@ from decoupled.client import Invalid
 from decoupled.decision import Arm
 from decoupled.errors import near_name
 from decoupled.inference import Interval, Sequences, Verdict, most_segments, share_of_segment, verdict
+from decoupled.learner import LossRange
 
 from ..experiment.context import Value, segment_of
 from ..experiment.live import LiveExperiment
@@ -125,9 +126,7 @@ class History:
         return Point(*known, exploited, explored, losses, sum(tallies.exploit), sum(tallies.explore))
 
 
-def _intervals(
-    sequences: Sequences, places: list[int], losses: tuple[float, float]
-) -> dict[int, Interval | None]:
+def _intervals(sequences: Sequences, places: list[int], losses: LossRange) -> dict[int, Interval | None]:
     """The mean loss of each arm; None if none was seen of it."""
     ends = zip(places, *(each.tolist() for each in sequences.bounds(among=places)), strict=True)
     found = {place: Interval.around(*each).scaled(*losses) for place, *each in ends}

@@ -33,6 +33,7 @@ from .decisions import sweep
 
 LogFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
 ForeignRecord: TypeAlias = tuple[Arm, float, float | None, str | None, float | None, float | None]
+Said: TypeAlias = tuple[float | None, float | None]  # what was judged, and the probability of a label
 _NAMED = 10  # arms that a warning names
 NO_PROPENSITY = (
     "log the probability with which each arm was explored. A log without it shows how often an arm was tried, not how "
@@ -104,7 +105,7 @@ def read(
     contexts: list[str | None] = [None] * len(explored)
     if declared is not None and given is not None:
         contexts = [_context(row, given[row], declared) for row in log.rows[order].tolist()]
-    judged: list[tuple[float | None, float | None]] = [(None, None)] * len(explored)
+    judged: list[Said] = [(None, None)] * len(explored)
     if "judged" in columns:
         judged = _judged(columns, log, order, labelled)
     losses = [None if loss != loss else loss for loss in log.given[order].tolist()]
@@ -150,11 +151,9 @@ def _context(row: int, given: Any, declared: Declared) -> str | None:
         raise Invalid(f"log[{row}].{error}") from None
 
 
-def _judged(
-    columns: dict[str, Any], log: Log, order: Any, labelled: bool
-) -> list[tuple[float | None, float | None]]:
+def _judged(columns: dict[str, Any], log: Log, order: Any, labelled: bool) -> list[Said]:
     """What a judge said of each decision, and the probability of a label; `Invalid` if it cannot be learned from."""
-    names, found = ("judged", "label_probability"), list[tuple[float | None, float | None]]()
+    names, found = ("judged", "label_probability"), list[Said]()
     for row, loss in zip(log.rows[order].tolist(), log.given[order].tolist(), strict=True):
         judged, rho = (columns[name][row] for name in names)
         if is_missing(judged) or judged == "":

@@ -248,9 +248,8 @@ class LiveExperiment:
             tallies.explore[explore] += 1
             self.pending[seq] = (row, decision)
             self.waiting.append(seq)
-            if (
-                len(self.waiting) > 2 * len(self.pending) + 1000
-            ):  # many are settled, behind an old pending one
+            # Then many are settled, behind an old pending one.
+            if len(self.waiting) > 2 * len(self.pending) + 1000:
                 self.waiting = deque(self.pending)
             if seq % _KEPT_UP == 0:  # else the first feedback after many decisions would hold up everybody
                 learner._keep_drawn()

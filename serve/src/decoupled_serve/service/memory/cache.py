@@ -38,9 +38,6 @@ class Cache:
         self._weights: dict[int, int] = {}
         self._total = 0
 
-    def __len__(self) -> int:
-        return len(self._running)
-
     def get(self, experiment: int) -> LiveExperiment | None:
         """An experiment, if it is in memory."""
         return self._running.get(experiment)

@@ -14,14 +14,14 @@ from decoupled.client import Conflict, StoreError
 from ...fair_threads import resting
 from ..experiment.records import OPERATOR, audit_row
 from ..experiment.request_context import ORIGIN
-from .open import is_postgres, open_store
+from .open import Location, is_postgres, open_store
 from .schema import MIGRATIONS, TABLES
 from .store import Store, insertion
 
 _AT_ONCE = 5_000
 
 
-def back_up(store: Store, path: str | os.PathLike[str], *, force: bool = False) -> int:
+def back_up(store: Store, path: Location, *, force: bool = False) -> int:
     """Copy a store as it is now to a file, whole or not at all; return the number of experiments.
 
     An existing file is replaced only with `force`, and a store in use never is.
@@ -68,7 +68,7 @@ def _to_file(
     check: Callable[[], None],
     *,
     overwrite: bool = False,
-    restored_from: str | os.PathLike[str] | None = None,
+    restored_from: Location | None = None,
 ) -> int:
     """Copy a store to a new file, which gets its name when it is complete."""
     try:
@@ -85,7 +85,7 @@ def _to_file(
         raise StoreError.of(called, target, str(error), "choose another place") from error
 
 
-def restore(path: str | os.PathLike[str], url_or_path: str | os.PathLike[str]) -> int:
+def restore(path: Location, url_or_path: Location) -> int:
     """Copy a backup into a store that is empty or does not exist; return the number of experiments.
 
     The new store continues exactly as the old one would have from the moment of the backup. It lacks what was
@@ -108,7 +108,7 @@ def restore(path: str | os.PathLike[str], url_or_path: str | os.PathLike[str]) -
 
 
 @contextmanager
-def _reading(path: str | os.PathLike[str]) -> Iterator[Store]:
+def _reading(path: Location) -> Iterator[Store]:
     """Open a backup for reading. One of an earlier release is copied, and the copy is migrated."""
     from .sqlite import SqliteStore
 
@@ -126,7 +126,7 @@ def _reading(path: str | os.PathLike[str]) -> Iterator[Store]:
                 yield copied
 
 
-def copy(reader: Store, target: Store, restored_from: str | os.PathLike[str] | None = None) -> int:
+def copy(reader: Store, target: Store, restored_from: Location | None = None) -> int:
     """Copy every table into a store that has no experiments yet. The audit trail says that it was restored."""
     target.migrate(0.0)
     target.begin()

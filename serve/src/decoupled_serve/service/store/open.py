@@ -8,12 +8,13 @@ from decoupled.base import needed_for
 from decoupled.client import StoreError
 
 from ...options.kinds import AS_POSTGRES, HIDDEN, shown_store
+from ...options.kinds import Location as Location
 from ...options.kinds import is_postgres as is_postgres
 from .store import Store
 
 
 def open_store(
-    url_or_path: str | os.PathLike[str],
+    url_or_path: Location,
     *,
     create: bool = True,
     read_only: bool = False,
@@ -27,19 +28,18 @@ def open_store(
     text = os.fspath(url_or_path)
     if not is_postgres(text) and shown_store(text) == HIDDEN:
         raise StoreError.of(called, HIDDEN, "is neither a path nor a PostgreSQL address", AS_POSTGRES)
+    create = create and not read_only
     with needed_for("store"):
         if is_postgres(text):
             from .postgres import PostgresStore
 
-            return PostgresStore(text, create=create and not read_only)
+            return PostgresStore(text, create=create)
         from .sqlite import SqliteStore
 
-        return SqliteStore(
-            text, create=create and not read_only, read_only=read_only, called=called, where=where
-        )
+        return SqliteStore(text, create=create, read_only=read_only, called=called, where=where)
 
 
-def migrated(url_or_path: str | os.PathLike[str]) -> tuple[str, int, int]:
+def migrated(url_or_path: Location) -> tuple[str, int, int]:
     """Create the tables of a store or update them; return its address, and the version before and after.
 
     >>> import pathlib, tempfile

@@ -96,9 +96,6 @@ class PostgresStore(Store):
                 self._connect()
         self.run("BEGIN")
 
-    def end(self) -> None:
-        self.run("COMMIT")
-
     def undo(self) -> None:
         try:
             self.run("ROLLBACK")

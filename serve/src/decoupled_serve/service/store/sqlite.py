@@ -42,9 +42,7 @@ def opening_error(called: str, where: str, error: Exception, path: str) -> Store
         found = f"cannot be read or written ({error})", "check the disk and its mount"
     else:
         found = f"cannot be opened ({type(error).__name__}: {error})", "examine it with `decoupled doctor`"
-    known = (
-        (reason.format(error=error), remedy) for kind, reason, remedy in _REASONS if isinstance(error, kind)
-    )
+    known = ((why.format(error=error), remedy) for kind, why, remedy in _REASONS if isinstance(error, kind))
     return StoreError.of(called, where, *(next(known, None) or _from_path(path) or found))
 
 
@@ -310,9 +308,6 @@ class SqliteStore(Store):
         self._log_size = max(self._log_size, size)
         return size < self._log_size
 
-    def end(self) -> None:
-        self.run("COMMIT")
-
     def undo(self) -> None:
         if self.connection.in_transaction:
             self.run("ROLLBACK")
@@ -321,9 +316,6 @@ class SqliteStore(Store):
         # BEGIN IMMEDIATE has locked the whole file.
         sql = f"{EXPERIMENTS} WHERE id = ?"
         return [ExperimentRow(*row) for each in ids for row in self.run(sql, (each,))]
-
-    def lock_schema(self) -> None:
-        pass  # BEGIN IMMEDIATE has locked the whole file
 
     def integrity(self) -> tuple[bool, str]:
         found = [text for (text,) in self.run("PRAGMA integrity_check(5)")]

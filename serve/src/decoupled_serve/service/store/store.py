@@ -154,9 +154,9 @@ class Store(ABC):
     def begin(self) -> None:
         """Open a transaction that may write."""
 
-    @abstractmethod
     def end(self) -> None:
         """Make the transaction durable."""
+        self.run("COMMIT")
 
     @abstractmethod
     def undo(self) -> None:
@@ -212,8 +212,7 @@ class Store(ABC):
     def reader(self) -> Self:
         """Another connection, in a read-only transaction that sees the store as it is now."""
 
-    @abstractmethod
-    def lock_schema(self) -> None:
+    def lock_schema(self) -> None:  # noqa: B027 - most databases need nothing beyond `begin`
         """Keep other processes from migrating until the transaction ends."""
 
     @abstractmethod

@@ -149,10 +149,6 @@ class RequestCounts(Collector):
             seconds.add_metric((route,), counts, times.total)
         yield seconds
 
-    def describe(self) -> list[Metric]:
-        """Nothing: the kinds of requests are not known before they come."""
-        return []
-
 
 class _OnRequest(Collector):
     """Reads the service when metrics are collected."""
@@ -169,9 +165,6 @@ class _OnRequest(Collector):
         yield from _health(health)
         if health.experiments:
             yield from _by_experiment(health.experiments)
-
-    def describe(self) -> list[Metric]:
-        return []
 
 
 def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:

@@ -134,9 +134,8 @@ class Gateway:
             response.route = "" if fast is None else fast[0]
             client = scope.get("client")
             address = client[0] if client else "local"
-            access = await self._admission.admit(
-                headers.get(b"authorization"), address, checked_later=fast is not None
-            )
+            key = headers.get(b"authorization")
+            access = await self._admission.admit(key, address, checked_later=fast is not None)
             request, _, _, trace = response.origin
             response.origin = Origin(request, access.caller, access.label, trace)
             ORIGIN.set(response.origin)
