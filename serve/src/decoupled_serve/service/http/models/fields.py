@@ -133,15 +133,6 @@ Tags = Annotated[
     ],
     Field(max_length=MOST_TAGS),
 ]
-TagFilter = Annotated[
-    list[str],
-    Query(
-        default_factory=list,
-        description="Only decisions with this tag, as NAME:VALUE; repeat it to ask for several tags at once.",
-        examples=[["country:de"]],
-        max_length=MOST_TAGS,
-    ),
-]
 Loss = Annotated[Number, BeforeValidator(truth, json_schema_input_type=Number | bool)]
 
 
@@ -174,6 +165,16 @@ def told(description: str, *examples: Any, **options: Any) -> Any:
 def left_out(description: str, *examples: Any, default: Any = None) -> Any:
     """A field that may be left out."""
     return told(description, *examples, default=default)
+
+
+def asked(description: str, *examples: Any, **rules: Any) -> Any:
+    """A query parameter, and what the document says of it."""
+    return Query(description=description, examples=list(examples) or None, **rules)
+
+
+_TAG = "Only decisions with this tag, as NAME:VALUE; repeat it to ask for several tags at once."
+_OF_TAGS = asked(_TAG, ["country:de"], default_factory=list, max_length=MOST_TAGS)
+TagFilter = Annotated[list[str], _OF_TAGS]
 
 
 class Model(BaseModel):

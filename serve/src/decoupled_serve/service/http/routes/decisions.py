@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Header, Path, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
@@ -41,7 +41,7 @@ from ..models.decisions import (
     ScoreKind,
     decision_out,
 )
-from ..models.fields import TagFilter, json_of, parsed
+from ..models.fields import TagFilter, asked, json_of, parsed
 from ..models.problem_json import invalid, problem_of
 from .experiments import After, Limit, Name
 
@@ -204,11 +204,9 @@ def decision_routes(service: DecisionService, fast: FastRoutes) -> APIRouter:
         tag: TagFilter,
         after: After = None,
         limit: Limit = 100,
-        sort: Annotated[
-            DecisionSort, Query(description="By age; with a minus, the newest first.")
-        ] = "-made_at",
-        status: Annotated[Status | None, Query(description="Only those with this status.")] = None,
-        mode: Annotated[Mode | None, Query(description="Only those of this mode.")] = None,
+        sort: Annotated[DecisionSort, asked("By age; with a minus, the newest first.")] = "-made_at",
+        status: Annotated[Status | None, asked("Only those with this status.")] = None,
+        mode: Annotated[Mode | None, asked("Only those of this mode.")] = None,
     ) -> Response:
         """The decisions of an experiment, the newest first.
 
@@ -278,11 +276,9 @@ def decision_routes(service: DecisionService, fast: FastRoutes) -> APIRouter:
         access: Decider,
         request: Request,
         evaluation: Annotated[
-            str | None, Query(description="Take only evaluations with this `gen_ai.evaluation.name`.")
+            str | None, asked("Take only evaluations with this `gen_ai.evaluation.name`.")
         ] = None,
-        score: Annotated[
-            ScoreKind, Query(description="What a score is, in the experiment's loss range.")
-        ] = "reward",
+        score: Annotated[ScoreKind, asked("What a score is, in the experiment's loss range.")] = "reward",
     ) -> Response:
         """Send evaluations as OpenTelemetry's `gen_ai.evaluation.result` events, by OTLP over HTTP with JSON.
 

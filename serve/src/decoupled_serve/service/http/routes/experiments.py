@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Response
 from fastapi.responses import JSONResponse
 
 from decoupled.base import LONGEST_NAME, NAME_SHAPE
@@ -18,6 +18,7 @@ from ...experiment.snapshots import checked_learner
 from ...service import DecisionService
 from ..admission import MOST_LISTED
 from ..framework import RETRY_AFTER, Admin, Decider, Reader, StrictRoute, refusals
+from ..models.fields import asked
 from ..models.schemas import (
     NAME,
     ArmsIn,
@@ -32,18 +33,10 @@ from ..models.schemas import (
 )
 
 Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST_NAME, examples=["checkout"])]
-
-
-After = Annotated[
-    str | None,
-    Query(
-        max_length=400,
-        pattern=f"^~?{NAME_SHAPE}$",
-        description="`next` of the page before, with the same filters and sort.",
-        examples=["checkout"],
-    ),
-]
-Limit = Annotated[int, Query(ge=1, le=MOST_LISTED, description="How many at most.")]
+_AFTER = "`next` of the page before, with the same filters and sort."
+After = Annotated[str | None, asked(_AFTER, "checkout", max_length=400, pattern=f"^~?{NAME_SHAPE}$")]
+Limit = Annotated[int, asked("How many at most.", ge=1, le=MOST_LISTED)]
+_PREFIX = asked("Only those whose name begins with it.", "checkout", max_length=LONGEST_NAME, pattern=NAME)
 
 
 def experiment_routes(service: DecisionService) -> APIRouter:
@@ -95,25 +88,13 @@ def experiment_routes(service: DecisionService) -> APIRouter:
         after: After = None,
         limit: Limit = 100,
         sort: Annotated[
-            ExperimentSort,
-            Query(description="By name or by age; with a minus, the last or the newest first."),
+            ExperimentSort, asked("By name or by age; with a minus, the last or the newest first.")
         ] = "name",
-        status: Annotated[
-            Filed | None, Query(description="Only archived ones, or only the others.")
-        ] = None,
+        status: Annotated[Filed | None, asked("Only archived ones, or only the others.")] = None,
         policy: Annotated[
-            str | None,
-            Query(min_length=1, max_length=200, description="The name of their policy.", examples=["FTPL"]),
+            str | None, asked("The name of their policy.", "FTPL", min_length=1, max_length=200)
         ] = None,
-        prefix: Annotated[
-            str | None,
-            Query(
-                max_length=LONGEST_NAME,
-                pattern=NAME,
-                description="Only those whose name begins with it.",
-                examples=["checkout"],
-            ),
-        ] = None,
+        prefix: Annotated[str | None, _PREFIX] = None,
     ) -> Response:
         """The experiments of this tenant, in the order of their names unless sorted otherwise."""
         page = await service.listing.experiments(
@@ -131,9 +112,7 @@ def experiment_routes(service: DecisionService) -> APIRouter:
     async def delete_experiment(
         access: Admin,
         name: Name,
-        confirm: Annotated[
-            str, Query(description="The name of the experiment again.", examples=["checkout"])
-        ],
+        confirm: Annotated[str, asked("The name of the experiment again.", "checkout")],
     ) -> Response:
         """Delete an experiment that was archived long enough ago (`--delete-after`, 30 days), with its whole log.
 

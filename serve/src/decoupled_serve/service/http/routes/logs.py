@@ -24,7 +24,7 @@ from ...experiment.context import MOST_FIELDS, tag_filter
 from ...service import DecisionService
 from ..admission import MOST_AT_ONCE, MOST_LISTED, REPLAY, Limits, save_body
 from ..framework import Admin, Reader, StrictRoute, refusals
-from ..models.fields import TagFilter, json_of, parsed
+from ..models.fields import TagFilter, asked, json_of, parsed
 from ..models.schemas import EvaluationOut, RetentionIn, RetentionOut, StateOut, state_out
 from ..models.watched import (
     GateOut,
@@ -77,9 +77,9 @@ def moving_routes(service: DecisionService, limits: Limits) -> APIRouter:
         name: Name,
         unrandomised: Annotated[
             bool,
-            Query(
-                description="Take all propensities as 1: only if every arm was seen in every round, with a row for each, or "
-                "if the policy keeps means."
+            asked(
+                "Take all propensities as 1: only if every arm was seen in every round, with a row for each, or if the "
+                "policy keeps means."
             ),
         ] = False,
     ) -> Response:
@@ -119,22 +119,27 @@ KINDS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.pa
 COUNTED_EVERY = 2_000  # decisions of an export, after which its size is counted
 SegmentFields = Annotated[
     list[str],
-    Query(
+    asked(
+        "The fields of the context that tell segments apart, texts or booleans; by default those that the policy has "
+        "segments of, or all.",
+        ["subject"],
         default_factory=list,
-        description="The fields of the context that tell segments apart, texts or booleans; by default those that the "
-        "policy has segments of, or all.",
-        examples=[["subject"]],
         max_length=MOST_FIELDS,
     ),
 ]
 StateContext = Annotated[
     str | None,
-    Query(
-        description="The context of a decision, as a JSON object by field, to see the probabilities with which a contextual "
+    asked(
+        "The context of a decision, as a JSON object by field, to see the probabilities with which a contextual "
         "policy would draw the arms in it.",
-        examples=['{"subject": "law"}'],
+        '{"subject": "law"}',
     ),
 ]
+# What the parameters of a gate are.
+_AGAINST = "The arm to compare it with; by default the incumbent, or else every other arm."
+_MARGIN = "How much higher its mean loss may be; below 0: how much lower it must be."
+_WHEN = "The state in which the gate is open: failed for a hook that rolls back."
+_CLOSED = "The status while it is not open; 200 for programs that read the JSON, such as Argo Rollouts."
 _LOG: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "One row for each decision, in the order of the log.",
@@ -246,7 +251,7 @@ def log_routes(service: DecisionService, limits: Limits) -> APIRouter:
         access: Reader,
         name: Name,
         by: SegmentFields,
-        limit: Annotated[int, Query(ge=1, le=MOST_LISTED, description="How many segments at most.")] = 100,
+        limit: Annotated[int, asked("How many segments at most.", ge=1, le=MOST_LISTED)] = 100,
     ) -> Response:
         """A verdict for each segment: for which requests which arm is best. They hold all together, at every moment.
 
@@ -259,32 +264,11 @@ def log_routes(service: DecisionService, limits: Limits) -> APIRouter:
     async def gate(
         access: Reader,
         name: Name,
-        arm: Annotated[str, Query(max_length=200, description="The arm, by its name.", examples=["next"])],
-        against: Annotated[
-            str | None,
-            Query(
-                max_length=200,
-                description="The arm to compare it with; by default the incumbent, or else every other arm.",
-                examples=["current"],
-            ),
-        ] = None,
-        margin: Annotated[
-            float,
-            Query(
-                allow_inf_nan=False,
-                description="How much higher its mean loss may be; below 0: how much lower it must be.",
-            ),
-        ] = 0.0,
-        when: Annotated[
-            Literal["passed", "failed"],
-            Query(description="The state in which the gate is open: failed for a hook that rolls back."),
-        ] = "passed",
-        closed: Annotated[
-            Literal["409", "200"],
-            Query(
-                description="The status while it is not open; 200 for programs that read the JSON, such as Argo Rollouts."
-            ),
-        ] = "409",
+        arm: Annotated[str, asked("The arm, by its name.", "next", max_length=200)],
+        against: Annotated[str | None, asked(_AGAINST, "current", max_length=200)] = None,
+        margin: Annotated[float, asked(_MARGIN, allow_inf_nan=False)] = 0.0,
+        when: Annotated[Literal["passed", "failed"], asked(_WHEN)] = "passed",
+        closed: Annotated[Literal["409", "200"], asked(_CLOSED)] = "409",
     ) -> Response:
         """May this arm be promoted? 200 if the losses seen show that it is no worse by more than `margin`, 409 if not yet.
 

@@ -4,13 +4,13 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from ...api.pairs import KEEP_DAYS, LONGEST_KEPT, LONGEST_TEXT, Choice, Pair
 from ...experiment.records import moment
 from ...service import DecisionService
 from ..framework import Decider, Labeller, StrictRoute, refusals
-from ..models.fields import told
+from ..models.fields import Model, left_out, told
 from .decisions import Id
 from .experiments import Name
 
@@ -18,20 +18,15 @@ Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
 Loss = Annotated[float, Field(ge=-1e300, le=1e300, allow_inf_nan=False)]
 
 
-class PairIn(BaseModel):
+class PairIn(Model):
     """The answers of the two arms of a decision, without anything private."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    title: Annotated[Text, told("What the person reads first.", "POST /v1/chat")] = ""
+    title: Text = left_out("What the person reads first.", "POST /v1/chat", default="")
     request: Annotated[Text, Field(examples=["Say hello."])]
     exploit: Annotated[Text, told("The answer of the exploited arm.", "Hello!")]
     explore: Annotated[Text, told("The answer of the explored arm.", "Hi there.")]
-    low: Annotated[
-        Loss | None,
-        told("The loss if the explored answer is the better one; null for the lowest."),
-    ] = None
-    high: Annotated[Loss | None, told("The loss if it is the worse one; null for the highest.")] = None
+    low: Loss | None = left_out("The loss if the explored answer is the better one; null for the lowest.")
+    high: Loss | None = left_out("The loss if it is the worse one; null for the highest.")
     keep_days: Annotated[float, Field(gt=0.0, le=LONGEST_KEPT, description="When it is deleted.")] = (
         KEEP_DAYS
     )
@@ -61,10 +56,8 @@ class LeaseOut(BaseModel):
     waiting: int = told("How many pairs await a label, this one and those of others included.")
 
 
-class PairLabelIn(BaseModel):
+class PairLabelIn(Model):
     """Which answer is better."""
-
-    model_config = ConfigDict(extra="forbid")
 
     lease: Annotated[str, Field(min_length=1, max_length=100)]
     choice: Choice
