@@ -1,7 +1,4 @@
-"""Kinds of options: how a value is written as text, checked, and shown.
-
-A check is called with the name of a setting and its value. It returns the value, or raises an error with the name.
-"""
+"""Kinds of options: how a value is written as text, checked, and shown."""
 
 import ipaddress
 import math
@@ -154,7 +151,7 @@ class Kind(NamedTuple):
     """A kind of value."""
 
     metavar: str  # the word for it in help texts; "" for a switch
-    # from what a TOML file holds to the value; raises an error with the given name
+    # from the name of a setting and what a TOML file holds to the value; raises an error with that name
     check: Callable[[str, object], Any]
     # from the text of a flag or a variable to what a TOML file would hold. Text that cannot be parsed stays text, and `check`
     # refuses it.

@@ -1,7 +1,4 @@
-"""The share of the traffic that each upstream should get, and the files that say so, from which it can be read back.
-
-nginx's `split_clients` takes percentages with two decimals, so every kind of file counts in parts of ten thousand.
-"""
+"""The share of the traffic that each upstream should get, and the files that say so, from which it can be read back."""
 
 import json
 import re
@@ -12,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 from decoupled.errors import ParameterError, near_name
 
-PARTS = 10_000
+PARTS = 10_000  # in every kind of file, because nginx takes percentages with two decimals
 _ROUTE_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _BY = re.compile(r"[\w$.:@/-]+")
 _NGINX_SHARE = re.compile(r"^ *(?:(\d+\.\d\d)%|(\*)) (\S+);$", re.MULTILINE)

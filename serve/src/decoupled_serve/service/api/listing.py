@@ -104,10 +104,7 @@ class Listing:
         mode: Mode | None = None,
         tags: Mapping[str, str] | None = None,
     ) -> Reply[Page[DecisionRecord]]:
-        """Decisions of an experiment, the newest first unless sorted otherwise.
-
-        A page looks at a part of the log only. With filters it may be short, or empty, and still have a `next`.
-        """
+        """Decisions of an experiment, the newest first unless sorted otherwise. With filters, an empty page may still have a `next`."""
         descending = _checked("sort", sort, DecisionSort)[0] == "-"
         where, wanted = ["d.experiment = ?", "d.seq >= ?", "d.seq <= ?"], list[str]()
         if status is not None:

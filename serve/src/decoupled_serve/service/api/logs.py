@@ -1,7 +1,4 @@
-"""The recorded log: reading, exporting and evaluating it, its history, dropping its old part, and backups of the store.
-
-Everything here runs in the background, on the store as it is at the time of the call.
-"""
+"""The recorded log, as it is when called: reading, exporting and evaluating it, its history, dropping its old part, and backups."""
 
 import json
 import os

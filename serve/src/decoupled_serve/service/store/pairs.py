@@ -13,10 +13,7 @@ from .store import PairsConnection, Values
 
 
 class PairsFile(PairsConnection):
-    """A SQLite file of its own, so that no backup has it; only its owner can read it.
-
-    What is deleted is overwritten, and there is no write-ahead log, which would keep it.
-    """
+    """A SQLite file that no backup has and only its owner can read. What is deleted is overwritten, and no write-ahead log keeps it."""
 
     def __init__(self, path: str) -> None:
         self._path = path

@@ -172,10 +172,7 @@ def sqlite_version() -> tuple[int, ...]:
 
 
 class SqliteStore(Store):
-    """A store in the file at `path`; `open_store` says what the options mean.
-
-    `synchronous` is when SQLite waits for the disk; with FULL, before a commit returns.
-    """
+    """A store in the file at `path`, with the options of `open_store`. With `synchronous` FULL, a commit waits for the disk."""
 
     dialect, system = SQLITE, "sqlite"
     driver_errors = (apsw.Error, OSError)

@@ -24,9 +24,7 @@ _SANE_ID = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._:/=+@-]{0,127}")
 
 
 class RequestIds:
-    """Ids for requests. An id that a client sent is kept if it is sane.
-
-    New ids are a random text for this process, and a number: they are unique, cheap, and in order.
+    """Ids for requests: that of the client if it is sane, or a new one, a random text for this process and a number.
 
     >>> ids = RequestIds("1f2e")
     >>> ids.of(None), ids.of(b"checkout-7"), ids.of(b"two words")
