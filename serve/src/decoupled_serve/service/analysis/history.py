@@ -105,11 +105,13 @@ class History:
         points, gone = self.points, set(running.retired)
         if running.head > 0 and (not points or points[-1].seq != running.head):
             points = [*points, self._point()]
+        if len(points) > most:  # so many of them, evenly, with the last one
+            points = [points[round((i + 1) * len(points) / most) - 1] for i in range(most)]
         return HistoryRecord(
             row.name, 1.0 - running.settings.risk, running.watched_since,
             tuple(names[place] for place in self.shown), tuple(place in gone for place in self.shown),
             len(names) - len(self.shown),
-            tuple(each.widened(len(self.shown)) for each in _thinned(points, most)),
+            tuple(each.widened(len(self.shown)) for each in points),
         )  # fmt: skip
 
     def _point(self) -> Point:
@@ -136,13 +138,6 @@ def _intervals(sequences: Sequences, places: list[int], losses: LossRange) -> di
 def _shown(reader: Store, row: ExperimentRow) -> list[int]:
     arms = len(json.loads(row.arms))
     return list(range(arms)) if arms <= MOST_ARMS else sorted(reader.most_exploited(row.id, MOST_ARMS))
-
-
-def _thinned(points: list[Point], most: int) -> list[Point]:
-    """So many of the points, evenly, with the last one."""
-    if len(points) <= most:
-        return points
-    return [points[round((i + 1) * len(points) / most) - 1] for i in range(most)]
 
 
 # Verdicts by segment: which arm is best for some requests, and which for others. They hold all together.

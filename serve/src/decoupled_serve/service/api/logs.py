@@ -15,14 +15,13 @@ from ..analysis.history import History, HistoryRecord, Segments, SegmentsRecord,
 from ..commits.background import Background, in_background, reading
 from ..commits.loop import CommitLoop
 from ..experiment.live import LiveExperiment
-from ..experiment.records import OPERATOR, Decided, ExperimentRow, moment
+from ..experiment.records import OPERATOR, Decided, moment
 from ..experiment.settings import as_settings
 from ..experiment.snapshots import snapshot
 from ..memory.cache import keep
 from ..memory.loader import from_beginning
 from ..memory.session import Reference, Session
 from ..store.backup import back_up
-from ..store.store import Store
 from .experiments import as_experiment
 
 _HISTORIES = 64  # kept in memory, those that were last asked for
@@ -104,7 +103,11 @@ class Logs:
     def retention(self, tenant: str, name: str, before: float) -> int:
         """Drop the log up to a time, except decisions that were pending then; returns the number of rows dropped."""
         with reading(self._commits, tenant, name) as (reader, row):
-            base = _cut(reader, row, before)
+            base = from_beginning(reader, row)
+            for each in reader.rows_since(row.id, base.head):
+                if (each.made_at if isinstance(each, Decided) else each.at) >= before:
+                    break
+                base.replay(each)
         if base.head == 0:
             return 0
         about, run = Reference("name", tenant, name), partial(self._commits.run, alone=True)
@@ -123,16 +126,6 @@ class Logs:
 
 
 # Retention drops the old part of a log, while the rest can still be replayed.
-def _cut(reader: Store, row: ExperimentRow, before: float) -> LiveExperiment:
-    """The experiment as it was before the first row written at `before` or later."""
-    running = from_beginning(reader, row)
-    for each in reader.rows_since(row.id, running.head):
-        if (each.made_at if isinstance(each, Decided) else each.at) >= before:
-            break
-        running.replay(each)
-    return running
-
-
 def _rebase(session: Session, *, about: Reference, seq: int, content: str, before: float) -> None:
     """Start the log at a snapshot. The rows before it are no longer needed, except its pending decisions."""
     running = session.get(about)
