@@ -300,13 +300,7 @@ class Decisions:
         cost: float | None = None,
         permit: str | None = None,
     ) -> Reply[DecisionRecord]:
-        """Give the loss, or the reward, of the arm that a decision *explored*; any other `arm` is refused.
-
-        An experiment of feedback "preference" takes a `preference` between both arms instead. One with labels takes what a
-        judge said as `judged`, with its `position`, and the label as one of the others, in the same call or later.
-        `cost` is what the look and its judgement really cost; without it, a budget of money counts what it declares.
-        `permit` is as in `decide`.
-        """
+        """Give the loss of the arm that a decision *explored*; `Feedback` says what else may be given. `permit` is as in `decide`."""
         given = Feedback(id, loss, reward, arm, preference, judged, position, cost)
         return self._give(tenant, given, permit)
 

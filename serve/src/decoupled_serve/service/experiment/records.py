@@ -137,11 +137,11 @@ class Settings:
 
 
 class Feedback(NamedTuple):
-    """The loss, or the reward, of the arm that a decision *explored*, or which of its two arms did better.
+    """The loss, or the reward, of the arm that a decision *explored*, or, in some experiments, which of its two arms did better.
 
     `arm` names the explored arm, as a safeguard: any other arm is refused. In an experiment with labels, `judged` is what the
-    judge said, a loss or a preference, `position` how much it preferred what it saw first, and the others are the label. `cost`
-    is the real price of the look and its judgement, for a budget of money.
+    judge said, a loss or a preference, `position` how much it preferred what it saw first, and the others are the label, at
+    once or later. `cost` is the real price of the look and its judgement; without it, a budget counts what it declares.
 
     >>> Feedback("1f2e-7", loss=0.25).arm is None
     True
