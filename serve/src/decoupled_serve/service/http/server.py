@@ -97,11 +97,8 @@ def run(serving: Serving) -> None:
     """Serve until SIGTERM or SIGINT; then finish the open requests, and close the store."""
     set_up_logging(serving.log_format, access_log=serving.access_log)
     telemetry = telemetry_of(serving)
-    service = open_service(
-        serving.store,
-        delete_after=serving.delete_after,
-        experiments_in_memory=serving.experiments_in_memory,
-    )
+    most = serving.experiments_in_memory
+    service = open_service(serving.store, delete_after=serving.delete_after, experiments_in_memory=most)
     try:
         if serving.admin_key_file is not None:
             register_admin_key(service.keys, serving.admin_key_file)

@@ -228,19 +228,15 @@ class FeedbackIn(LabelIn):
 class FeedbackItem(FeedbackIn):
     """Feedback for one decision of a batch."""
 
-    decision: Annotated[
-        StrictStr,
-        Field(min_length=1, max_length=LONGEST_ID, description="The decision's id.", examples=["1f2e-7"]),
-    ]
+    decision: StrictStr = told("The decision's id.", "1f2e-7", min_length=1, max_length=LONGEST_ID)
 
 
 class FeedbackBatchIn(Model):
     """Feedback for many decisions; if one is refused, the others are still applied."""
 
-    items: Annotated[
-        list[FeedbackItem],
-        Field(min_length=1, max_length=MOST_FEEDBACK, examples=[[{"decision": "1f2e-7", "loss": 0.25}]]),
-    ]
+    items: list[FeedbackItem] = Field(
+        min_length=1, max_length=MOST_FEEDBACK, examples=[[{"decision": "1f2e-7", "loss": 0.25}]]
+    )
 
     def given(self) -> list[Feedback]:
         """The items as the service takes them."""

@@ -77,10 +77,10 @@ class EvaluationContext(BaseModel):
 class EvaluationIn(BaseModel):
     """What providers send. Other fields are ignored, because later versions of the protocol may add some."""
 
-    context: EvaluationContext = Field(
+    context: EvaluationContext = told(
+        "The evaluation context; an empty object will do.",
+        {"targetingKey": "user-4711"},
         default_factory=EvaluationContext,
-        description="The evaluation context; an empty object will do.",
-        examples=[{"targetingKey": "user-4711"}],
     )
 
 
