@@ -80,10 +80,8 @@ def exports(package: str) -> dict[str, str]:
         elif words[:1] == ["from"] and words[2:3] == ["import"] and words[4:] == ["as", *words[3:4]]:
             homes[words[3]] = _absolute(words[1], package)
         elif words[:1] in (["from"], ["import"]):
-            raise ImportError(
-                f"{package}, {STUB}: {line.strip()!r} cannot be read; write one name a line, "
-                "such as 'from .ftpl import FTPL as FTPL'"
-            )
+            remedy = "write one name a line, such as 'from .ftpl import FTPL as FTPL'"
+            raise ImportError(f"{package}, {STUB}: {line.strip()!r} cannot be read; {remedy}")
     return homes
 
 
@@ -104,8 +102,8 @@ def _stub(package: str) -> str:
     try:
         text: bytes = loader.get_data(path)  # type: ignore[union-attr] # also from a zip file
     except OSError:
+        remedy = "install the package together with its .pyi files"
         raise ImportError(
-            f"{path}: is missing, and {package} reads there what it exports; "
-            "install the package together with its .pyi files"
+            f"{path}: is missing, and {package} reads there what it exports; {remedy}"
         ) from None
     return text.decode()

@@ -94,10 +94,8 @@ def unseal(text: str | bytes, kind: str, version: int, writer: str) -> dict[str,
     if sealed["format"] != kind:
         raise StateError(f"state: its format is {shown(sealed['format'])}, not {kind!r}; {remedy}")
     if type(sealed["version"]) is not int or sealed["version"] != version:
-        raise StateError(
-            f"state: its version is {shown(sealed['version'])} and this package reads {version}; "
-            "load it with the release that wrote it"
-        )
+        rule = f"its version is {shown(sealed['version'])} and this package reads {version}"
+        raise StateError(f"state: {rule}; load it with the release that wrote it")
     body = whole[: -len(_ending(""))] + "}"
     if whole != body[:-1] + _ending(body):
         raise StateError(f"state: does not match its checksum, so it was altered; {remedy}")

@@ -41,9 +41,8 @@ class Description:
             cls._known[f"{cls.__module__}.{cls.__name__}"] = cls
             return
         if before is not None and before.__module__ != cls.__module__:
-            raise ParameterError(
-                f"class {cls.__name__}: {before.__module__} has a {cls.kind} of that name; choose another"
-            )
+            rule = f"{before.__module__} has a {cls.kind} of that name; choose another"
+            raise ParameterError(f"class {cls.__name__}: {rule}")
         cls._known[cls.__name__] = cls
 
     @classmethod

@@ -35,9 +35,7 @@ KeyFile = Annotated[
 ]
 
 Experiment = Annotated[str, argument("The experiment.")]
-Tag = Annotated[
-    list[str] | None, typer.Option(help="A tag as NAME:VALUE; repeat it for several.", metavar="NAME:VALUE")
-]
+Tag = Annotated[list[str] | None, typer.Option(help="A tag; repeat it for several.", metavar="NAME:VALUE")]
 
 # Which changes of an audit trail to show, for `decoupled audit` as well.
 AuditSubject: TypeAlias = Annotated[
@@ -143,9 +141,7 @@ def client_create(
     context: Annotated[
         str | None, option('The fields of contexts, by type, as JSON, such as \'{"subject": "text"}\'.')
     ] = None,
-    unknown_context: Annotated[
-        str, option("What to do with other fields of a context: refuse or ignore.")
-    ] = "refuse",
+    unknown_context: Annotated[str, option("What to do with other fields: refuse or ignore.")] = "refuse",
     log_context: Annotated[str, option("How the log stores texts of contexts: plain or hashed.")] = "plain",
     guardrails: Annotated[str | None, option('Guardrails as JSON: \'{"incumbent": "small"}\'.')] = None,
     budget: Annotated[str | None, option("A budget for exploring as JSON: '{\"share\": 0.01}'.")] = None,
@@ -179,15 +175,11 @@ def client_decide(
     mode: Annotated[str, option("both, exploit or explore.")] = "both",
     key: Annotated[str | None, option("A session or a user, which is served the same arm again.")] = None,
     tag: Tag = None,
-    baseline: Annotated[
-        str | None, option("Losses that you expect, by arm, as JSON, such as '{\"a\": 0.3}'.")
-    ] = None,
+    baseline: Annotated[str | None, option("Expected losses by arm, as JSON: '{\"a\": 0.3}'.")] = None,
     context: Annotated[
-        str | None, option('What is known of the request, as JSON, such as \'{"subject": "law"}\'.')
+        str | None, option('The context of the request as JSON: \'{"subject": "law"}\'.')
     ] = None,
-    advice: Annotated[
-        str | None, option('What advisers would exploit, as JSON, such as \'{"router": "a"}\'.')
-    ] = None,
+    advice: Annotated[str | None, option('What advisers say, as JSON: \'{"router": "a"}\'.')] = None,
     why: Annotated[bool, option("Also say why a contextual policy drew its arm.", "--why")] = False,
 ) -> None:
     """Ask for a decision. Send back the loss of its *explored* arm."""
@@ -214,9 +206,7 @@ def client_feedback(
     position: Annotated[
         float | None, option("How much the judge preferred what it saw first, from -1 to 1.")
     ] = None,
-    cost: Annotated[
-        float | None, option("Real cost of exploring and judging, for a budget of money.")
-    ] = None,
+    cost: Annotated[float | None, option("The cost of exploring and judging, for a money budget.")] = None,
 ) -> None:
     """Send the loss, or the reward, of the arm that a decision *explored*, or which of its arms did better."""
     from ..client.errors import neither_or_both
@@ -261,9 +251,7 @@ def client_labels(service: "Client", name: Experiment, limit: Most = 100) -> Non
 def client_show(
     service: "Client",
     name: Annotated[str | None, argument("An experiment; all are listed if none is named.")] = None,
-    context: Annotated[
-        str | None, option("The context of the decision whose probabilities to show, as JSON.")
-    ] = None,
+    context: Annotated[str | None, option("The context to show probabilities for, as JSON.")] = None,
 ) -> None:
     """Show what an experiment has learned, or list the experiments."""
     if name is None:
@@ -403,9 +391,7 @@ def client_down(
 def client_guardrails(
     service: "Client",
     name: Experiment,
-    changes: Annotated[
-        str, argument('What to change, as JSON, such as \'{"floors": {"a": 0.1}, "pinned": null}\'.')
-    ],
+    changes: Annotated[str, argument('Changes as JSON: \'{"floors": {"a": 0.1}, "pinned": null}\'.')],
 ) -> None:
     """Change the guardrails of an experiment; those not named stay as they are."""
     show(service.change_guardrails(name, **_object("CHANGES", changes)))
@@ -415,9 +401,7 @@ def client_guardrails(
 def client_budget(
     service: "Client",
     name: Experiment,
-    limits: Annotated[
-        str, argument("The whole budget as JSON, such as '{\"share\": 0.01}'; '{}' for no limit.")
-    ],
+    limits: Annotated[str, argument("The whole budget as JSON: '{\"share\": 0.01}'; '{}' for no limit.")],
 ) -> None:
     """Set how much an experiment may explore."""
     show(service.set_budget(name, **_object("LIMITS", limits)))

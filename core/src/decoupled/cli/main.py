@@ -35,11 +35,9 @@ def _say_what_to_install(command: str, extra: str) -> None:
 
     @app.command(command, hidden=True, context_settings=settings)
     def missing() -> None:
-        typer.echo(
-            f"error: decoupled {command} is part of the package decoupled-bandits-{extra}, which is not installed; "
-            f"pip install 'decoupled-bandits[{extra}]', or make install in a checkout",
-            err=True,
-        )
+        rule = f"is part of the package decoupled-bandits-{extra}, which is not installed"
+        remedy = f"pip install 'decoupled-bandits[{extra}]', or make install in a checkout"
+        typer.echo(f"error: decoupled {command} {rule}; {remedy}", err=True)
         raise typer.Exit(WRONG_COMMAND_LINE)
 
 
@@ -77,12 +75,8 @@ def simulate(
     workers: Annotated[int | None, typer.Option(min=1, help="Threads. Default: all cores.")] = None,
     device: Annotated[str, typer.Option(help="cpu, or cuda for NVIDIA GPUs.")] = "cpu",
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Run on a Dask cluster.")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the plan and its estimated time.")
-    ] = False,
-    latex: Annotated[
-        bool, typer.Option("--latex", help="Write table.tex and regret.pdf as well, for a paper.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and estimated time.")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Write table.tex and regret.pdf as well.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress bar.")] = False,
 ) -> None:
     """Run a simulation written in a TOML file; see examples/simulation.toml."""

@@ -155,19 +155,15 @@ def _judge(report: dict[str, Any]) -> list[str]:
     if report["position_bias"] is not None:
         rows.append(("for what it saw first", report["position_bias"]))
     counts = f"{report['labels']:,} labels, {report['missing']:,} missing, {report['awaiting']:,} awaited"
-    shown = [
-        (name, _number(each["estimate"]), f"from {_number(each['low'])} to {_number(each['high'])}")
-        for name, each in rows
-    ]
-    return [f"{counts}; the judge counts {_number(report['lam'])}.", aligned(shown)]
+    ends = [(name, *(_number(each[end]) for end in ("estimate", "low", "high"))) for name, each in rows]
+    shown = aligned([(name, estimate, f"from {low} to {high}") for name, estimate, low, high in ends])
+    return [f"{counts}; the judge counts {_number(report['lam'])}.", shown]
 
 
 def _regret(regret: dict[str, float], arm: object) -> str:
     low, high = (_more(regret[end]) for end in ("low", "high"))
-    return (
-        f"Compared with always using {arm}, what was exploited cost {_more(regret['estimate'])} in all "
-        f"(from {low} to {high})."
-    )
+    cost = f"what was exploited cost {_more(regret['estimate'])} in all (from {low} to {high})"
+    return f"Compared with always using {arm}, {cost}."
 
 
 def _more(value: float) -> str:

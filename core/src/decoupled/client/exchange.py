@@ -169,9 +169,8 @@ def _json(request: ApiRequest, endpoint: Endpoint, response: httpx.Response) -> 
     try:
         return response.json()
     except ValueError:
-        raise ServiceError(
-            f"{request.method} {endpoint.url}{request.url}: the answer is not JSON; {endpoint.remedies.url}"
-        ) from None
+        target = f"{request.method} {endpoint.url}{request.url}"
+        raise ServiceError(f"{target}: the answer is not JSON; {endpoint.remedies.url}") from None
 
 
 def create(name: str, request: ApiRequest, endpoint: Endpoint) -> Exchange[dict[str, Any]]:
@@ -185,10 +184,9 @@ def create(name: str, request: ApiRequest, endpoint: Endpoint) -> Exchange[dict[
         if response.status_code != 202:
             return found
         if compile_wait.over():
-            raise Compiling(
-                f"experiment {name!r}: was created, but its policy is not compiled after "
-                f"{endpoint.retries.compiling:g} s; to wait longer, create it again with the same settings"
-            )
+            rule = f"was created, but its policy is not compiled after {endpoint.retries.compiling:g} s"
+            remedy = "to wait longer, create it again with the same settings"
+            raise Compiling(f"experiment {name!r}: {rule}; {remedy}")
         policy = found.get("policy_label", "its policy")
         reason = f"the service is compiling {policy} for experiment {name!r}; {HOW_LONG}"
         yield compile_wait.pause(retry_after(response), reason)

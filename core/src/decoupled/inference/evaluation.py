@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from .log_columns import Log, LogLike, read_log
 from .ordering import unsettled
 from .ridge import Design, ridge
 
+_Ends: TypeAlias = tuple[float, float]
 _SURE = math.log(1e-6)
 EMPTY = "is empty: no value agrees with the log, so some propensities or losses are wrong"
 _OFF = 5.0  # standard errors by which the mean of an arm's weights may differ from 1
@@ -276,17 +277,12 @@ class _Judge:
         ends = self._narrowed((low, high), level, (mine - theirs) * (loss - model))
         return Interval(estimate, *ends) if ends[0] > ends[1] else Interval.around(estimate, *ends)
 
-    def _mixed(self, means: Floats) -> tuple[float, float]:
+    def _mixed(self, means: Floats) -> _Ends:
         """The ends of a mixture of arms, if no mean changes."""
         return float(means @ self.lows), float(means @ self.highs)
 
     def _value(
-        self,
-        name: str,
-        weight: Floats,
-        rows: Bools | slice,
-        robust: float,
-        ends: tuple[float, float] | None,
+        self, name: str, weight: Floats, rows: Bools | slice, robust: float, ends: _Ends | None
     ) -> Evaluated:
         loss = self.log.loss[rows]
         weighted = weight * loss
@@ -308,7 +304,7 @@ class _Judge:
         """The risk of an end: one by importance weighting, or that and one by the doubly robust estimate."""
         return self.risk if self.least is None else 0.5 * self.risk
 
-    def _narrowed(self, ends: tuple[float, float], level: float, rest: Floats) -> tuple[float, float]:
+    def _narrowed(self, ends: _Ends, level: float, rest: Floats) -> _Ends:
         """The better of these ends and those by what a model leaves, whose mean is what the model's mean lacks.
 
         A weight is at most 1 / least, so what is left, times least, lies in [-1, 1].
@@ -350,10 +346,8 @@ def wrong_propensities(log: Log, place: int) -> str | None:
     error = float(weights.std()) / math.sqrt(len(log))
     if not np.isfinite(error) or abs(weights.mean() - 1.0) <= _OFF * error:
         return None
-    return (
-        f"the weights of {log.arms[place]!r} average {weights.mean():.2f} instead of 1: its propensities are wrong, "
-        "or it was not there all the time"
-    )
+    average = f"the weights of {log.arms[place]!r} average {weights.mean():.2f} instead of 1"
+    return f"{average}: its propensities are wrong, or it was not there all the time"
 
 
 def _lower_mean(values: Floats, risk: float) -> float:

@@ -216,10 +216,8 @@ def beside(found: Verdict, alone: Verdict, missing: int) -> Verdict:
         assumed = "assuming that whether one comes depends on neither arm nor loss"
         remarks.append(f"{missing:,} {what} as declared, {assumed}")
     if found.state == alone.state == "decided" and found.best != alone.best:
-        warning = (
-            f"the judge alone would choose {alone.best}, and labels show that {found.best} is better; "
-            "do not trust this judge by itself"
-        )
+        warning = f"the judge alone would choose {alone.best}, and labels show that {found.best} is better"
+        warning += "; do not trust this judge by itself"
     return replace(found, remark="; ".join(remarks) or None, judge=alone.text, warning=warning)
 
 

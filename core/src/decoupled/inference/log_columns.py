@@ -58,9 +58,7 @@ class Log:
     arms: tuple[Arm, ...]
     size: int  # the number of rows
     decisions: int  # the number of rows with the wanted tags
-    left_out: (
-        int  # the rows with a loss that could not explore every arm: some away, or the propensity is 1
-    )
+    left_out: int  # the rows with a loss that could not explore every arm: some away, or a propensity of 1
     rows: Ints  # of each decision in the log
     explore: Ints  # the places of the explored arms
     exploit: Ints  # those of the exploited arms, -1 for none

@@ -86,9 +86,7 @@ def _codes(values: list[Any], most: int) -> Ints:
     return np.array([found[None if is_missing(value) else value] for value in values], np.int64)
 
 
-def ridge(
-    design: Design, mine: Ints, losses: Floats, settled: Floats, made: Floats, level: Floats
-) -> Floats:
+def ridge(design: Design, mine: Ints, loss: Floats, settled: Floats, made: Floats, level: Floats) -> Floats:
     """What an arm's regression predicts for every decision, given when all of them were made.
 
     `mine` are the decisions that explored the arm and whose losses are known, in the order in which these were settled.
@@ -101,7 +99,7 @@ def ridge(
         known = int(np.searchsorted(settled, made[block[0]], side="left"))
         if known > 0:
             means, spreads = design.scales(mine[:known])
-            rest = losses[:known] - float(losses[:known].mean())
+            rest = loss[:known] - float(loss[:known].mean())
             found = _fit(design, mine[:known], rest, means, spreads)
             for some in _chunks(block):
                 # The fit is about the mean that it knew, and the level may know later losses: it wins in time.

@@ -154,7 +154,6 @@ class Sequences:
                 differences of two arms and verdicts use it, and become much sharper.
             rho: the probability with which the round asked for a label; 1 without labels.
 
-        >>> from decoupled.inference import Sequences
         >>> Sequences(arms=2).update(explore=0, weight=2.0, loss=7.0)
         Traceback (most recent call last):
             ...
@@ -208,7 +207,6 @@ class Sequences:
         Args:
             count: how many arms to add, at least one.
 
-        >>> from decoupled.inference import Sequences
         >>> sequences = Sequences(arms=2)
         >>> sequences.add_arms(1)
         >>> sequences.live
@@ -225,7 +223,6 @@ class Sequences:
         Args:
             arm: the number of the arm.
 
-        >>> from decoupled.inference import Sequences
         >>> sequences = Sequences(arms=3)
         >>> sequences.retire(1)
         >>> sequences.live
@@ -238,7 +235,6 @@ class Sequences:
     def copy(self) -> Self:
         """An independent copy.
 
-        >>> from decoupled.inference import Sequences
         >>> sequences = Sequences(arms=2)
         >>> twin = sequences.copy()
         >>> sequences.update(explore=0, weight=2.0, loss=0.5)
@@ -331,7 +327,6 @@ class Sequences:
             other: the number of the arm to compare it with.
             drift: whether losses may drift; None for what the sequences were made with.
 
-        >>> from decoupled.inference import Sequences
         >>> sequences = Sequences(arms=2)
         >>> for n in range(2_000):
         ...     sequences.update(explore=n % 2, weight=2.0, loss=0.25 if n % 2 else 0.75, law=[0.5, 0.5])
@@ -384,12 +379,8 @@ class Sequences:
 
     def _checked_law(self, explore: int, law: Sequence[float] | Floats) -> Floats:
         chances = np.asarray(law, np.float64)
-        if (
-            chances.shape != (self.count,)
-            or not chances.min() >= 0.0
-            or not abs(chances.sum() - 1.0) < 1e-6
-            or chances[explore] == 0.0
-        ):
+        whole = chances.shape == (self.count,) and chances.min() >= 0.0 and abs(chances.sum() - 1.0) < 1e-6
+        if not whole or chances[explore] == 0.0:
             rule = f"must be {self.count} probabilities, above 0 for the explored arm"
             raise ParameterError.of("law", law, rule, "leave it out if it is not known")
         return chances
@@ -420,7 +411,6 @@ class Sequences:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON. `from_dict` restores it, bit for bit.
 
-        >>> from decoupled.inference import Sequences
         >>> sequences = Sequences(arms=2)
         >>> Sequences.from_dict(sequences.to_dict()).to_dict() == sequences.to_dict()
         True
@@ -439,10 +429,8 @@ class Sequences:
                 raise StateError(f"format = {content['format']!r}: must be {FORMAT}; update the package")
             sums = Sums.from_dict(content)
         except (KeyError, TypeError, ValueError, zlib.error) as error:
-            raise StateError(
-                f"sequences: cannot be restored ({type(error).__name__}: {error}); "
-                "give the result of Sequences.to_dict()"
-            ) from error
+            reason = f"sequences: cannot be restored ({type(error).__name__}: {error})"
+            raise StateError(f"{reason}; give the result of Sequences.to_dict()") from error
         sequences = cls.__new__(cls)
         sequences._set(sums, int(sums.counts[:, at.SEEN].sum()))
         return sequences

@@ -237,10 +237,9 @@ class Guarded(TakesTurns):
             rule, remedy = "must be guardrails", "for example dc.Guardrails(pinned='a')"
             raise ParameterError.of("guardrails", rules, rule, remedy)
         if rules.replace_arms and self._running.policy.coupled:
-            raise UnsupportedError(
-                f"guardrails: {type(self._running.policy).__name__} plays the standard game and learns from the arm "
-                "that is served, so another must not be served; use a decoupled policy such as FTPL"
-            )
+            rule = "plays the standard game and learns from the arm that is served, so another must not be served"
+            name = type(self._running.policy).__name__
+            raise UnsupportedError(f"guardrails: {name} {rule}; use a decoupled policy such as FTPL")
         rules.check_arms(self._arms)
         contexts, watch = self._running.contexts, self._watch
         rules.check_fits(self._arms, self._losses, self._guard.rules, contexts is not None)

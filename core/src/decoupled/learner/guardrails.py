@@ -179,9 +179,8 @@ class Guardrails:
     ) -> None:
         """Raise an error if a learner cannot have these rules; `now` may lack the price of an arm that was added later."""
         if self.switch_margin is not None and contextual:
-            raise UnsupportedError(
-                "switch_margin: keys would draw from one law, and this policy has another for each context; leave it out"
-            )
+            rule = "keys would draw from one law, and this policy has another for each context"
+            raise UnsupportedError(f"switch_margin: {rule}; leave it out")
         width = losses[1] - losses[0]
         for name in ("cheapest_within", "switch_margin"):
             margin = getattr(self, name)

@@ -23,10 +23,11 @@ MOST_WATCHED = 10_000  # arms
 def check_watchable(arms: int) -> None:
     """Raise an error if a learner has too many arms to be watched: with 10^6 of them, a verdict takes minutes."""
     if arms > MOST_WATCHED:
-        raise UnsupportedError(
-            f"watch(): this learner has {arms:,} arms, and confidence sequences are kept of at most {MOST_WATCHED:,}, "
-            "because they say next to nothing about so many; do without, or choose fewer arms"
+        rule = (
+            f"this learner has {arms:,} arms, and confidence sequences are kept of at most {MOST_WATCHED:,}"
         )
+        why = "because they say next to nothing about so many; do without, or choose fewer arms"
+        raise UnsupportedError(f"watch(): {rule}, {why}")
 
 
 def checked_patience(patience: object) -> int:
@@ -100,9 +101,8 @@ class Inference:
         >>> learner.inference.incumbent_released, decision.exploit, decision.guard
         (False, 'a', 'incumbent')
         """
-        return self._learner._asked(
-            lambda _, parts: None if parts.guard.rules.incumbent is None else parts.guard.released
-        )
+        guard = self._learner._asked(lambda _, parts: parts.guard)
+        return None if guard.rules.incumbent is None else guard.released
 
     def verdict(self, *, risk: float | None = None, drift: bool | None = None) -> "Verdict":
         """Say which arm is best, if that is decided; see `decoupled.inference.Verdict`.
@@ -169,9 +169,8 @@ class Inference:
         Args:
             drift: whether losses may drift; None for what `watch` was told.
         """
-        return self._learner._asked(
-            lambda watch, parts: watch.sequences.served(drift=drift).scaled(*parts.losses)
-        )
+        found = self._learner._asked(lambda watch, _: watch.sequences.served(drift=drift))
+        return found.scaled(*self._learner.loss_range)
 
     def regret(self, *, drift: bool | None = None) -> "Interval | None":
         """The total loss of the exploited arms, less that of always exploiting the arm that looks best now.
@@ -183,11 +182,8 @@ class Inference:
         """
         from ..inference.verdicts import regret
 
-        def question(watch: "Watch", parts: "Parts") -> "Interval | None":
-            found = regret(watch.sequences, drift=drift)
-            return None if found is None else found.scaled(*parts.losses, difference=True)
-
-        return self._learner._asked(question)
+        found = self._learner._asked(lambda watch, _: regret(watch.sequences, drift=drift))
+        return None if found is None else found.scaled(*self._learner.loss_range, difference=True)
 
     def difference(self, arm: Arm, other: Arm | None = None, *, drift: bool | None = None) -> "Interval":
         """The mean loss of an arm minus that of another, or of the exploited arms, with its interval.
@@ -216,11 +212,10 @@ class Inference:
         """The state of a `decided_share` of a budget; None if there never was one. See `decoupled.inference.Alarm`."""
 
         def question(watch: "Watch", parts: "Parts") -> "Alarm | None":
-            if watch.lookout is None:
-                return None
-            found = watch.lookout.alarm
-            names = _names(watch, parts)
-            return found._replace(decided=None if found.decided is None else names[found.decided])
+            found = None if watch.lookout is None else watch.lookout.alarm
+            if found is None or found.decided is None:
+                return found
+            return found._replace(decided=_names(watch, parts)[found.decided])
 
         return self._learner._asked(question)
 

@@ -491,10 +491,9 @@ class Learner(Guarded):
 
     def _predictions(self, baseline: Predictions) -> Any:
         if self._policy.baseline is None or self._policy.cumulative is None:
-            raise UnsupportedError(
-                f"baseline: the estimator of {type(self._policy).__name__} has none, so a prediction would "
-                "change nothing; leave it out, or use a centred estimator such as Ladder()"
-            )
+            rule = f"the estimator of {type(self._policy).__name__} has none, so a prediction would change nothing"
+            remedy = "leave it out, or use a centred estimator such as Ladder()"
+            raise UnsupportedError(f"baseline: {rule}; {remedy}")
         return listed_predictions(baseline)
 
     def _scaled(self, expected: Any) -> tuple[Ints, Floats]:
@@ -1005,10 +1004,8 @@ class Learner(Guarded):
             rule = "this learner is not watched, so nothing is ever decided; call watch() first"
             raise UnsupportedError(f"budget.decided_share: {rule}")
         if self._running.contexts is not None:
-            raise UnsupportedError(
-                "budget.decided_share: the verdict is about all requests, and a contextual policy may still learn what is "
-                "best for some; leave it out"
-            )
+            rule = "the verdict is about all requests, and a contextual policy may still learn what is best for some"
+            raise UnsupportedError(f"budget.decided_share: {rule}; leave it out")
         self._keep_drawn()  # so that it depends on decisions and their feedback alone
         if self._watch.lookout is None or self._watch.lookout.every != every:
             self._replace(watch=self._watch.looking_out(every))

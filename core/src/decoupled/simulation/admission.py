@@ -115,9 +115,8 @@ def outside_range(environment: Environment, found: Outside | None = None) -> Par
     """Error for an adversary whose losses leave [0, 1]; a GPU does not know where."""
     name = type(environment).__name__
     if found is None:
-        return ParameterError(
-            f"{name}.losses: went outside [0, 1]; fix the adversary (device='cpu' says for which arm, and when)"
-        )
+        remedy = "fix the adversary (device='cpu' says for which arm, and when)"
+        return ParameterError(f"{name}.losses: went outside [0, 1]; {remedy}")
     return ParameterError(
         f"{name}.losses: went outside [0, 1], with {found.loss:.12g} for arm {found.arm} at t = {found.t}; "
         "fix the adversary, such as with out[arm] = min(1.0, ...)"

@@ -36,10 +36,8 @@ def check_keys(traffic: Traffic, environment: Environment) -> None:
             rule = "cannot be combined with keys"
             raise ParameterError.of(name, value, rule, "leave out one of them")
     if isinstance(environment, Adversary):
-        raise UnsupportedError(
-            f"keys = {traffic.keys}: {type(environment).__name__} reacts to what is served, and could learn the draws of "
-            "a key; use a table of losses"
-        )
+        rule = f"{type(environment).__name__} reacts to what is served, and could learn the draws of a key"
+        raise UnsupportedError(f"keys = {traffic.keys}: {rule}; use a table of losses")
 
 
 def arrivals(traffic: Traffic, horizon: int, seed: int, run: int) -> Ints:
@@ -102,10 +100,8 @@ def check_context(policies: Sequence[Policy], world: Environment, device: str, t
     for policy in policies:
         if not isinstance(world, ContextTable):
             if isinstance(policy, Baseline):
-                raise UnsupportedError(
-                    f"policies: {policy.label} reads a context, and {type(world).__name__} has none; use "
-                    "environments.ContextTable"
-                )
+                rule = f"{policy.label} reads a context, and {type(world).__name__} has none"
+                raise UnsupportedError(f"policies: {rule}; use environments.ContextTable")
             continue
         if sees_context(policy, world):
             _check_columns(policy, world)

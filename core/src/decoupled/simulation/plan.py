@@ -202,10 +202,9 @@ def _check_plain(each: Description) -> None:
         hash(each)
         json.dumps([each.label, each.to_dict()], allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise ParameterError(
-            f"{type(each).__name__}: has a parameter that is not a plain value ({error}); "
-            "use numbers, strings and tuples of them"
-        ) from None
+        rule = f"has a parameter that is not a plain value ({error})"
+        remedy = "use numbers, strings and tuples of them"
+        raise ParameterError(f"{type(each).__name__}: {rule}; {remedy}") from None
 
 
 def _parts(each: Description) -> list[Description]:

@@ -188,9 +188,8 @@ class Results:
         [30.0, 30.0, 30.0, 30.0]
         """
         if not self.has_segments:
-            raise UnsupportedError(
-                "segment_regret: rounds had no context in these results; simulate with environments.ContextTable"
-            )
+            rule = "rounds had no context in these results; simulate with environments.ContextTable"
+            raise UnsupportedError(f"segment_regret: {rule}")
         found: Floats = self.final_regret(policy) + self._values("available")
         return found
 

@@ -107,9 +107,8 @@ def explained(folder: Path) -> Iterator[None]:
         raise
     except OSError as error:
         remedy = REMEDIES.get(error.errno or 0, "make the folder writable and run it again")
-        raise StorageError(
-            f"{folder}: cannot be written ({error.strerror or error}); finished blocks are kept: {remedy}"
-        ) from error
+        rule = f"cannot be written ({error.strerror or error}); finished blocks are kept"
+        raise StorageError(f"{folder}: {rule}: {remedy}") from error
 
 
 Report: TypeAlias = Callable[[int, float], None]

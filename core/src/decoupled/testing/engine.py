@@ -276,10 +276,8 @@ def check_newcomers(case: Case) -> None:
     chance = 1.0 / larger.arms
     learner.replay([(arm, chance, 1.0 if arm in newcomers else 0.5) for arm in learner.arms] * 20)
     law = learner.exploitation_probabilities()
-    message = (
-        f"arms lost 1/2 each time, two that came late lost 1, and the law is {law.round(3).tolist()}, they last; "
-        "say in `init_new_arms` what a newcomer has learned"
-    )
+    lost = f"arms lost 1/2 each time, two that came late lost 1, and the law is {law.round(3).tolist()}, they last"
+    message = f"{lost}; say in `init_new_arms` what a newcomer has learned"
     case.expect((law[-2:] <= law[:-2].max()).all(), message)
 
 

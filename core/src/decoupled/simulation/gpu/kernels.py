@@ -38,9 +38,8 @@ class Kernel:
     """A kernel, compiled at its first launch for each kind of device and type of parameters."""
 
     def __init__(self, dispatcher: Any, shared: int, what: str) -> None:
-        self._dispatcher = dispatcher
+        self._dispatcher, self._what = dispatcher, what
         self._shared = shared  # bytes of a block's shared memory that policies use
-        self._what = what
         self._compiled: set[object] = set()
 
     def launch(self, blocks: int, threads: int, stream: Any, *arguments: Any) -> None:

@@ -73,8 +73,7 @@ def run_block_on(
     traffic: Traffic = DIRECT,
 ) -> BlockResult:
     """Run `first` to `last - 1` of one policy, as many per launch as fit on the device."""
-    cuda = toolkit()
-    policy = policy.at(environment.arms)
+    cuda, policy = toolkit(), policy.at(environment.arms)
     pending = pending_bytes(policy, environment.arms, traffic, horizon)
     needs = Needs(shape_of(policy, environment), horizon, len(checkpoints), pending)
     regret = np.empty((last - first, len(checkpoints)))
@@ -171,8 +170,7 @@ def _turn(card: Card, grid: LaunchGrid, needs: Needs, stream: Any) -> Iterator[N
 @lru_cache(maxsize=16)
 def _sent(environment: Environment, horizon: int, card: int) -> tuple[Any, Any]:
     """The table of an environment on a device, shared by policies and blocks."""
-    table, _ = world(environment, horizon)
-    cuda = toolkit()
+    cuda, (table, _) = toolkit(), world(environment, horizon)
     return cuda.to_device(table.rows), cuda.to_device(table.row_at.astype(np.int32))
 
 

@@ -79,10 +79,8 @@ def toolkit() -> Any:
     """`numba.cuda`, or an error that says why it cannot be used."""
     if simulated():
         if not _settings.DISABLE_JIT:
-            raise UnsupportedError(
-                "device = 'cuda': Numba's CUDA simulator calls Python functions only; "
-                f"set NUMBA_DISABLE_JIT=1 as well, or {REMEDY}"
-            )
+            rule = "Numba's CUDA simulator calls Python functions only"
+            raise UnsupportedError(f"device = 'cuda': {rule}; set NUMBA_DISABLE_JIT=1 as well, or {REMEDY}")
         return import_module("numba.cuda")
     try:
         with _names_removed_from_numpy():
@@ -93,10 +91,8 @@ def toolkit() -> Any:
         problem = f"device = 'cuda': numba-cuda cannot be loaded ({error})"
         raise UnsupportedError(f"{problem}; {REMEDY}") from None
     if getattr(cuda, "implementation", "") != "NVIDIA":
-        raise UnsupportedError(
-            "device = 'cuda': needs the package numba-cuda, which is not installed; "
-            f"{how_to_install('cuda')}, or {REMEDY}"
-        )
+        rule, remedy = "needs the package numba-cuda, which is not installed", how_to_install("cuda")
+        raise UnsupportedError(f"device = 'cuda': {rule}; {remedy}, or {REMEDY}")
     if not cuda.is_available():
         raise UnsupportedError(f"device = 'cuda': no NVIDIA GPU was found{_why(cuda)}; {REMEDY}")
     # A few runs leave most of a device idle; a small simulation should not warn about that.
