@@ -17,7 +17,6 @@ import httpx
 import pytest
 
 import decoupled as dc
-from decoupled.cli.main import app
 from decoupled.client import Client
 from decoupled.native.load import why_not
 from decoupled_serve.service.service import open_service
@@ -170,7 +169,7 @@ def test_the_shell_waits_for_a_policy_that_compiles(tmp_path: Path) -> None:
     ):
         client.create("other", policy={"name": "FollowTheLeader"}, arms=["red", "blue"])
         command = ["client", "create", "first", "red", "blue", "--url", service.url]
-        waiting = shell.submit(run, app, command)
+        waiting = shell.submit(run, *command)
         assert held.begun.wait(60)
         assert client.decide("other").explore in ("red", "blue"), "others go on"
         # Asked after the shell, so the shell has its answer by then, too.

@@ -7,6 +7,8 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from ..errors import ParameterError, near_name
 from .lazy import exports
 
@@ -199,7 +201,7 @@ def _plain(value: Any) -> Any:
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, tuple):
         return list(value)
-    return value.tolist() if hasattr(value, "tolist") else value  # an array
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def parameter_text(name: str, value: object) -> str:
