@@ -61,22 +61,21 @@ class ForeignLog(NamedTuple):
     warnings: list[str]  # what its sender should know
 
 
-def read(
-    path: Path,
-    kind: LogFormat,
-    arms: Sequence[Arm],
-    loss_range: tuple[float, float],
-    *,
-    unrandomised: bool,
-    unseen: Sequence[Arm],
-    declared: Declared | None = None,
-    labelled: bool = False,
-) -> ForeignLog:
-    """Read and check a log; `Invalid` if it cannot be used.
+class Target(NamedTuple):
+    """The experiment that learns from a log."""
 
-    `unseen` are the arms that the learner knows nothing about. `declared` is what the experiment says of contexts, None if
-    its policy does not learn by them. With labels, a loss is a label, and rows may have been judged.
-    """
+    arms: tuple[Arm, ...]
+    loss_range: tuple[float, float]
+    unseen: list[Arm]  # arms that the learner knows nothing about
+    done: int  # records of the log that were learned before
+    version: int
+    declared: Declared | None  # what it says of contexts; None if its policy does not learn by them
+    labelled: bool  # then a loss is a label, and rows may have been judged
+
+
+def read(path: Path, kind: LogFormat, target: Target, *, unrandomised: bool) -> ForeignLog:
+    """Read and check a log; `Invalid` if it cannot be used."""
+    arms, declared = target.arms, target.declared
     try:
         columns = _columns(path, kind)
         for name in ("exploit", "tags", "baseline"):  # nobody saw the loss of the exploited arm
@@ -91,7 +90,7 @@ def read(
         if len(set(texts)) < len(texts):
             rule = "has arms as text, and two arms of the experiment have the same text"
             raise Invalid(f"log: {rule}; rename one")
-        log = read_log(columns, loss_range, texts, patience=0)
+        log = read_log(columns, target.loss_range, texts, patience=0)
     except DecoupledError as error:  # the sender knows no name of the file
         raise Invalid(str(error).replace(f"log = {str(path)!r}: ", "log: ")) from None
     except (OSError, ValueError, KeyError) as error:  # of the libraries that read files
@@ -107,11 +106,11 @@ def read(
         contexts = [_context(row, given[row], declared) for row in log.rows[order].tolist()]
     judged: list[Said] = [(None, None)] * len(explored)
     if "judged" in columns:
-        judged = _judged(columns, log, order, labelled)
+        judged = _judged(columns, log, order, target.labelled)
     losses = [None if loss != loss else loss for loss in log.given[order].tolist()]
     rows = zip(explored, propensity, losses, contexts, judged, strict=True)
     records = [(*record, *said) for *record, said in rows]
-    return ForeignLog(records, log.size, log.left_out, _warnings(log, arms, unseen, unrandomised))
+    return ForeignLog(records, log.size, log.left_out, _warnings(log, arms, target.unseen, unrandomised))
 
 
 def _columns(path: Path, kind: LogFormat) -> dict[str, Any]:
@@ -235,16 +234,6 @@ class Replayed:
     ]
 
 
-class _Target(NamedTuple):
-    arms: tuple[Arm, ...]
-    loss_range: tuple[float, float]
-    unseen: list[Arm]
-    done: int
-    version: int
-    declared: Declared | None
-    labelled: bool
-
-
 class Replaying:
     """Replay logs into experiments."""
 
@@ -266,10 +255,7 @@ class Replaying:
         digest += "-unrandomised" if unrandomised else ""
         about = Reference("name", tenant, name)
         target = self._submit(_look, about, digest=digest)
-        log = read(
-            path, kind, target.arms, target.loss_range,
-            unrandomised=unrandomised, unseen=target.unseen, declared=target.declared, labelled=target.labelled,
-        )  # fmt: skip
+        log = read(path, kind, target, unrandomised=unrandomised)
         done, version = target.done, target.version
         for first in range(done, len(log.records), AT_ONCE):
             part = log.records[first : first + AT_ONCE]
@@ -288,9 +274,9 @@ class Replaying:
         return self._commits.run(command, about, alone=True, **arguments).result()
 
 
-def _look(session: Session, *, about: Reference, digest: str) -> _Target:
+def _look(session: Session, *, about: Reference, digest: str) -> Target:
     running = _open(session, about)
-    return _Target(
+    return Target(
         running.learner.arms,
         running.settings.loss_range,
         unseen_arms(running.learner),
