@@ -17,13 +17,13 @@ from typing import Any, TypeAlias
 from decoupled.base import replacing
 from decoupled.client import Invalid
 from decoupled.decision import Arm, Asked, LabelSums, fitted, with_label
-from decoupled.inference import PATIENCE, Interval, Sequences, matches
+from decoupled.inference import Interval, Sequences, matches
 from decoupled.inference import settled as in_order
 from decoupled.learner import Labels, LossRange
 
 from ..experiment.context import shown_tags
 from ..experiment.live import Owner, decision_as
-from ..experiment.records import Decided, DecisionRecord, ExperimentRow, microseconds, moment
+from ..experiment.records import Decided, DecisionRecord, ExperimentRow, Settings, microseconds, moment
 from ..memory.loader import from_beginning
 from ..store.store import Store
 
@@ -205,20 +205,16 @@ def evaluate(
     experiment: str,
     decisions: Iterable[LoggedDecision],
     arms: Sequence[Arm],
-    loss_range: tuple[float, float],
-    *,
+    settings: Settings,
     coupled: bool,
-    risk: float = 0.05,
-    drift: bool = True,
-    patience: int = PATIENCE,
-    labels: Labels | None = None,
 ) -> LogEvaluation:
     """Estimate the value of every arm and of what was exploited; with labels, by these, for any judge."""
+    labels, risk = settings.labels, settings.risk
     share = labels.share if labels else 1.0
-    start = partial(Sequences, len(arms), risk, drift=drift, coupled=coupled, label_share=share)
+    start = partial(Sequences, len(arms), risk, drift=settings.drift, coupled=coupled, label_share=share)
     sequences, drawn = start(), start()
     place = {arm: i for i, arm in enumerate(arms)}
-    low, high = losses = LossRange.checked(loss_range)
+    low, high = losses = LossRange.checked(settings.loss_range)
     made, blind, estimates = 0, False, None if labels is None else _Estimates(labels, losses)
 
     def exploring() -> Iterator[LoggedDecision]:
@@ -228,7 +224,7 @@ def evaluate(
             if each.explore is not None:
                 yield each
 
-    for each in in_order(exploring(), lambda each: each.status == "pending", patience):
+    for each in in_order(exploring(), lambda each: each.status == "pending", settings.patience):
         if each.explore is None or (each.loss is None and (estimates is None or each.judged is None)):
             continue
         some = None if each.available is None else [place[arm] for arm in each.available]
@@ -246,7 +242,7 @@ def evaluate(
     if not blind and sequences.observed > 0:
         known = [each.scaled(low, high) for each in sequences.arms()]
     values = tuple(ArmValue(arm, sequences.seen(place[arm]), known[place[arm]]) for arm in arms)
-    exploited, by_policy = (_served(each, loss_range, coupled or not blind) for each in (sequences, drawn))
+    exploited, by_policy = (_served(each, losses, coupled or not blind) for each in (sequences, drawn))
     remark = BLIND if blind else None
     return LogEvaluation(
         experiment, METHOD, 1.0 - risk, made, sequences.observed, values, exploited, remark, by_policy
@@ -277,5 +273,5 @@ class _Estimates:
         return self._rules.to_unit(asked.estimate(judged, label))
 
 
-def _served(sequences: Sequences, loss_range: tuple[float, float], known: bool) -> Interval | None:
-    return sequences.served().scaled(*loss_range) if known and sequences.used().any() else None
+def _served(sequences: Sequences, losses: LossRange, known: bool) -> Interval | None:
+    return sequences.served().scaled(*losses) if known and sequences.used().any() else None

@@ -69,11 +69,7 @@ class Logs:
             # From there on every decision is logged, and could choose from the current arms.
             first = max(reader.arms_changed(row.id), (reader.base(row.id) or (0,))[0])
             decisions = export.logged(reader, row, after=first, tags=tags)
-            return evaluate(
-                name, decisions, as_experiment(row).arms, settings.loss_range,
-                coupled=coupled, risk=settings.risk, drift=settings.drift, patience=settings.patience,
-                labels=settings.labels,
-            )  # fmt: skip
+            return evaluate(name, decisions, as_experiment(row).arms, settings, coupled)
 
     @in_background("_for_histories")
     def history(self, tenant: str, name: str, points: int = 200) -> HistoryRecord:
