@@ -102,8 +102,6 @@ def _stub(package: str) -> str:
     try:
         text: bytes = loader.get_data(path)  # type: ignore[union-attr] # also from a zip file
     except OSError:
-        remedy = "install the package together with its .pyi files"
-        raise ImportError(
-            f"{path}: is missing, and {package} reads there what it exports; {remedy}"
-        ) from None
+        rule = f"is missing, and {package} reads there what it exports"
+        raise ImportError(f"{path}: {rule}; install the package together with its .pyi files") from None
     return text.decode()

@@ -30,10 +30,9 @@ class Description:
         if kind is not None:  # the root of a family: policies, environments; the package's stub lists it
             cls.kind = kind
             named = exports(package).items() if package else ()
+            own = f"{package}."
             cls.homes = {
-                name: home
-                for name, home in named
-                if home.startswith(f"{package}.") and home != cls.__module__
+                name: home for name, home in named if home.startswith(own) and home != cls.__module__
             }
             cls._known = {}
             return

@@ -106,9 +106,9 @@ def in_turn_with(method: Callable[[_Mine, _One], _Found]) -> Callable[[_Mine, _O
 
 def _reentry(call: str, kind: str) -> ReentryError:
     problem = (
-        f"{call}(): this thread is inside another call of the same {kind}, so it would wait for itself"
+        f"{call}(): this thread is inside another call of the same {kind}, so it would wait for itself; "
     )
-    problem += "; it was called by the handler of a signal, a finalizer or a callback"
+    problem += "it was called by the handler of a signal, a finalizer or a callback"
     remedy = "in a handler, raise SystemExit or set a flag, and make the call where the loop ends"
     return ReentryError(Message(problem, remedy))
 

@@ -476,10 +476,8 @@ class Client(BaseClient[httpx.Client]):
         >>> client.keep_pair(decision, request="Say hello.", exploit="Hello!", explore="Hi.")["id"] == decision.id
         True
         """
-        body = {
-            "title": title, "request": request, "exploit": exploit, "explore": explore, "low": low, "high": high,
-            "keep_days": keep_days,
-        }  # fmt: skip
+        body: dict[str, Any] = {"title": title, "request": request, "exploit": exploit, "explore": explore}
+        body |= {"low": low, "high": high, "keep_days": keep_days}
         return self._json("PUT", f"{decision_path(id_of(decision))}/pair", json=body)
 
     def awaiting_labels(self, name: str, limit: int = 100) -> dict[str, Any]:

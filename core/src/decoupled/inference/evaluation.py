@@ -136,9 +136,9 @@ def _checked_least(least: Any, log: Log) -> float | None:
 def _refuse_blind(log: Log, drift: bool) -> None:
     unknown = int(np.isnan(log.propensity).sum())
     if len(log) == 0 and log.left_out > 0:
-        problem = (
-            f"log: none of the {log.left_out} decisions with a loss could explore every arm; their propensities "
-            "are 1, or some arms were not available, so the log cannot compare the arms"
+        problem = f"log: none of the {log.left_out} decisions with a loss could explore every arm; "
+        problem += (
+            "their propensities are 1, or some arms were not available, so the log cannot compare the arms"
         )
         remedy = "log decisions that explore at random, with the probability of the explored arm"
     elif len(log) == 0:
@@ -148,16 +148,12 @@ def _refuse_blind(log: Log, drift: bool) -> None:
             remedy += ", or say that none will: give that decision the status 'unobserved'"
         problem = f"log: has {log.decisions} decisions and {found}"
     elif log.context is not None and not drift:
-        problem = (
-            "drift = False: assumes that an arm has one mean for all decisions, and these have contexts, on which "
-            "losses and exploration may depend"
-        )
+        why = "and these have contexts, on which losses and exploration may depend"
+        problem = f"drift = False: assumes that an arm has one mean for all decisions, {why}"
         remedy = "leave it out, or leave the column `context` out of the log if nothing depends on it"
     elif unknown > 0 and drift:
-        problem = (
-            f"log: {unknown} of {len(log)} observed decisions have no propensity, so nobody knows how often "
-            "their arms would have been explored"
-        )
+        why = "so nobody knows how often their arms would have been explored"
+        problem = f"log: {unknown} of {len(log)} observed decisions have no propensity, {why}"
         remedy = "log the probability of the explored arm, or pass drift=False if no mean loss ever changes"
     else:
         return

@@ -35,9 +35,8 @@ def unsettled(left_out: int, waiting: int) -> str | None:
     parts = []
     if left_out:
         what = "decision without a loss is" if left_out == 1 else "decisions without a loss are"
-        parts.append(
-            f"{left_out:,} {what} left out, assuming that whether a loss comes in time depends on neither arm nor loss"
-        )
+        assumed = "assuming that whether a loss comes in time depends on neither arm nor loss"
+        parts.append(f"{left_out:,} {what} left out, {assumed}")
     if waiting:
         what = "loss waits for that" if waiting == 1 else "losses wait for that"
         parts.append(f"{waiting:,} {what} of an earlier decision")

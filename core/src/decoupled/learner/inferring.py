@@ -23,11 +23,9 @@ MOST_WATCHED = 10_000  # arms
 def check_watchable(arms: int) -> None:
     """Raise an error if a learner has too many arms to be watched: with 10^6 of them, a verdict takes minutes."""
     if arms > MOST_WATCHED:
-        rule = (
-            f"this learner has {arms:,} arms, and confidence sequences are kept of at most {MOST_WATCHED:,}"
-        )
+        rule = f"confidence sequences are kept of at most {MOST_WATCHED:,}"
         why = "because they say next to nothing about so many; do without, or choose fewer arms"
-        raise UnsupportedError(f"watch(): {rule}, {why}")
+        raise UnsupportedError(f"watch(): this learner has {arms:,} arms, and {rule}, {why}")
 
 
 def checked_patience(patience: object) -> int:

@@ -853,9 +853,8 @@ class Learner(Guarded):
             arms, running = self._arms.extended(given), self._running.extended(len(given))
             waiting = self._waiting.with_arm(self._running.serials.born)
             guard = self._guard.with_arms(len(arms))
-            self._replace(
-                arms=arms, running=running, waiting=waiting, guard=guard, watch=self._watching_arms(running)
-            )
+            watch = self._watching_arms(running)
+            self._replace(arms=arms, running=running, waiting=waiting, guard=guard, watch=watch)
             self._judge()
 
     def retire_arms(self, names: Iterable[Arm]) -> None:

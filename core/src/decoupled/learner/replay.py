@@ -141,7 +141,5 @@ def _parts(place: int, record: Any) -> tuple[Any, Any, Any]:
 
 
 def _no_propensity(problem: str) -> ParameterError:
-    remedy = (
-        "log the probability with which the arm was explored; a log without propensities cannot be replayed"
-    )
-    return ParameterError(Message(problem, f"{remedy} (docs: In operation, A log without propensities)"))
+    why = "a log without propensities cannot be replayed (docs: In operation, A log without propensities)"
+    return ParameterError(Message(problem, f"log the probability with which the arm was explored; {why}"))

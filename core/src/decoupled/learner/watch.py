@@ -276,12 +276,8 @@ class Watch:
         laws: dict[bytes, int] = {}
         segments = [[place, each.to_dict()] for place, each in (self.segments or {}).items()]
         queue = [[key, *_entry_to_json(seen, laws)] for key, seen in self.queue.items()]
-        content = {
-            "sequences": self.sequences.to_dict(),
-            "weighs": self.weighs,
-            "patience": self.patience,
-            "expired_loss": self.expired,
-        }
+        content = {"sequences": self.sequences.to_dict(), "weighs": self.weighs}
+        content |= {"patience": self.patience, "expired_loss": self.expired}
         if self.trial is not None:
             content |= {"trial": self.trial.to_dict(), "before": sorted(self.before)}
         content |= {"laws": [np.frombuffer(law).tolist() for law in laws], "queue": queue}

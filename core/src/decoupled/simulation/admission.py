@@ -117,7 +117,6 @@ def outside_range(environment: Environment, found: Outside | None = None) -> Par
     if found is None:
         remedy = "fix the adversary (device='cpu' says for which arm, and when)"
         return ParameterError(f"{name}.losses: went outside [0, 1]; {remedy}")
-    return ParameterError(
-        f"{name}.losses: went outside [0, 1], with {found.loss:.12g} for arm {found.arm} at t = {found.t}; "
-        "fix the adversary, such as with out[arm] = min(1.0, ...)"
-    )
+    where = f"with {found.loss:.12g} for arm {found.arm} at t = {found.t}"
+    remedy = "fix the adversary, such as with out[arm] = min(1.0, ...)"
+    return ParameterError(f"{name}.losses: went outside [0, 1], {where}; {remedy}")

@@ -39,9 +39,8 @@ class Baseline(Policy, kind="baseline", package=f"{__package__}.baselines"):
 
     def start(self, *arguments: Any, **others: Any) -> Never:
         """Raise an error: there is no learner of a baseline."""
-        raise UnsupportedError(
-            f"start(): {self.label} runs in simulations only; use dc.simulate, or a policy such as dc.Ladder()"
-        )
+        remedy = "use dc.simulate, or a policy such as dc.Ladder()"
+        raise UnsupportedError(f"start(): {self.label} runs in simulations only; {remedy}")
 
     def check(self, table: ContextTable) -> None:
         """Raise an error if the table lacks what this baseline reads.

@@ -45,10 +45,8 @@ def draws_per_round(
     [3.0, 2.8]
     """
     if isinstance(environment, Adversary):
-        raise UnsupportedError(
-            f"{type(environment).__name__}: draws are counted on tables of losses only; "
-            "choose an oblivious environment"
-        )
+        rule = "draws are counted on tables of losses only; choose an oblivious environment"
+        raise UnsupportedError(f"{type(environment).__name__}: {rule}")
     policy.register()
     table = checked_table(environment, horizon)
     counts = np.empty(runs)

@@ -431,10 +431,9 @@ class Results:
             spread = self._values("regret_std") if of == "regret" else self._values(of).std(axis=1, ddof=1)
             return half_width(band, spread, self.runs)
         if not self._has(of):
-            raise UnsupportedError(
-                f"band = {band}: needs the curve of every run, and these results have only their mean and standard "
-                'deviation; simulate with curves="runs", or use band="mean" or band="std"'
-            )
+            rule = "needs the curve of every run, and these results have only their mean and standard deviation"
+            remedy = 'simulate with curves="runs", or use band="mean" or band="std"'
+            raise UnsupportedError(f"band = {band}: {rule}; {remedy}")
         curves = zip(self._means(of), self._values(of), strict=True)
         return [between_quantiles(band, mean, each) for mean, each in curves]
 
@@ -517,13 +516,8 @@ def assemble(
     curve = ("policy", "run", "round")
     further = {"regret": (curve, curves), "switches": (curve, switches), "available": (("run",), available)}
     variables |= {name: each for name, each in further.items() if each[1] is not None}
-    attributes = {
-        "format": FORMAT,
-        "version": VERSION,
-        "environment": plan.environment.label,
-        "plan": json.dumps(plan.to_dict()),
-    }
-    return Results(Labelled(variables, attributes))
+    about = {"environment": plan.environment.label, "plan": json.dumps(plan.to_dict())}
+    return Results(Labelled(variables, {"format": FORMAT, "version": VERSION, **about}))
 
 
 REGRET_HEAD = ("policy", "mean regret", "95 % interval", "median", "99th percentile")

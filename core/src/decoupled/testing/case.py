@@ -67,10 +67,8 @@ def _not_compiled(error: BaseException) -> str:
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
     lines = [line.strip() for line in text.splitlines()]
     if "NRT required" in text or "Only accept returning of array" in text:
-        return (
-            f"allocates memory{_compiler_place(lines)}; compiled functions make no arrays, lists or strings: "
-            "keep work space in rows that the layout names"
-        )
+        rule = "compiled functions make no arrays, lists or strings: keep work space in rows that the layout names"
+        return f"allocates memory{_compiler_place(lines)}; {rule}"
     places = [place for place, line in enumerate(lines) if not _PREAMBLE.match(line)]
     first = places[0] if places else 0
     where = _compiler_place(lines[first:])

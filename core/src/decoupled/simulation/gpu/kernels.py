@@ -61,10 +61,8 @@ class Kernel:
                 configured(*arguments)
             except Exception as error:  # the compiler and the driver can raise anything on a user's code
                 first = first_line(error) or type(error).__name__
-                raise UnsupportedError(
-                    f"device = 'cuda': {self._what} cannot be compiled for a device or started there "
-                    f"({first}); {REMEDY}"
-                ) from error
+                problem = f"{self._what} cannot be compiled for a device or started there ({first})"
+                raise UnsupportedError(f"device = 'cuda': {problem}; {REMEDY}") from error
             self._compiled.add(kind)
 
 

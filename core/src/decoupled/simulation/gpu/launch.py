@@ -227,8 +227,7 @@ def timed_on_device(*arguments: Any) -> tuple[BlockResult, float]:
     except Exception as error:
         if "OUT_OF_MEMORY" not in str(error):
             raise
-        raise UnsupportedError(
-            f"device = 'cuda': {_mine.card.name} is out of memory; another program may be using it; "
-            f"wait for that program, record fewer checkpoints, use a smaller block, or {REMEDY}"
-        ) from error
+        problem = f"device = 'cuda': {_mine.card.name} is out of memory; another program may be using it"
+        remedy = f"wait for that program, record fewer checkpoints, use a smaller block, or {REMEDY}"
+        raise UnsupportedError(f"{problem}; {remedy}") from error
     return result, time.perf_counter() - start
