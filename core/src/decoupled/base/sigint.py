@@ -17,10 +17,7 @@ AGAIN = 0.02  # seconds until a delayed Ctrl-C is tried again
 
 @contextmanager
 def held_while_compiling() -> Iterator[None]:
-    """Make Ctrl-C raise `KeyboardInterrupt` only when the compiler is not running.
-
-    Does nothing outside the main thread, or if SIGINT already has another handler.
-    """
+    """Make Ctrl-C wait for the compiler; do nothing outside the main thread, or if SIGINT has another handler."""
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield

@@ -90,8 +90,7 @@ def number_in(
     number = as_float(value)
     if number is None or not low < number < high:
         most = f" and below {high:g}" if high < math.inf else ""
-        rule = f"must be a finite number above {low:g}{most}"
-        raise ParameterError.of(name, value, rule, remedy)
+        raise ParameterError.of(name, value, f"must be a finite number above {low:g}{most}", remedy)
     return number
 
 
@@ -232,6 +231,5 @@ def numbers_within(name: str, values: object, least: int, remedy: str) -> tuple[
         numbers = []
     good = [number for number in numbers if number is not None and 0.0 <= number <= 1.0]
     if len(good) < max(least, len(numbers)):
-        rule = f"must be {least} numbers or more, each in [0, 1]"
-        raise ParameterError.of(name, values, rule, remedy)
+        raise ParameterError.of(name, values, f"must be {least} numbers or more, each in [0, 1]", remedy)
     return tuple(good)

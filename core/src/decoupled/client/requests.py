@@ -331,8 +331,7 @@ def _put(item: Undelivered, what: str) -> ApiRequest:
 def _segment(argument: str, name: str) -> str:
     """A name as one segment of a path; with a slash in it, the path would lead somewhere else."""
     if not name or "/" in name or set(name) == {"."}:
-        rule = "must be one segment of a path, without '/'"
-        raise ParameterError.of(argument, name, rule, "check it")
+        raise ParameterError.of(argument, name, "must be one segment of a path, without '/'", "check it")
     return quote(name, safe="")
 
 

@@ -222,10 +222,7 @@ def weighted_difference(sums: Sums, arms: Ints, rivals: Ints) -> tuple[Floats, F
 
 
 def plain_evidence(sums: Sums, arms: Ints, rival: int, by: float = 0.0, times: float = 1.0) -> Floats:
-    """The evidence that each of these arms is worse than one rival by more than `by`, from the losses seen of them.
-
-    `times` multiplies all that was seen, for a look ahead.
-    """
+    """The evidence of losses seen, `times` as many, that each of these arms is worse than one rival by more than `by`."""
     moments = times * sums.moments[arms, PLAIN:COMPARABLE]
     seen = times * sums.counts[arms, SEEN]
     other = times * sums.moments[rival, PLAIN:COMPARABLE]

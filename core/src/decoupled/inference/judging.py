@@ -124,10 +124,7 @@ class JudgeSums:
         return int(self.sums[_TOTALS, 1])
 
     def add_once(self, number: int, *seen: Any) -> None:
-        """Add the decision that comes after so many others, unless it was added already.
-
-        `seen` is the arm, the judged loss, the label or None, the position or None, and whether a label is missing.
-        """
+        """Add a decision once: its arm, judged loss, label or None, position or None, and whether a label is missing."""
         if self.count == number:
             unsummed = self._now[2]
             unsummed.append(seen)

@@ -176,10 +176,7 @@ def _judgements(columns: dict[str, Any], loss_range: tuple[float, float]) -> tup
 
 
 def _estimates(judged: Floats, label: Floats, rho: Floats, made: Floats, settled: Floats) -> Floats:
-    """What `Asked.estimate` makes of each row, by the labels that were known when it was made.
-
-    A loss without a judgement counts as it is.
-    """
+    """What `Asked.estimate` makes of each row, by the labels known when it was made; a loss without a judgement as it is."""
     labelled = ~np.isnan(judged) & ~np.isnan(label)
     rows = np.flatnonzero(labelled)[np.argsort(settled[labelled], kind="stable")]
     s, g = judged[rows], label[rows]

@@ -73,10 +73,7 @@ class Sequences:
         self._set(Sums.start(count, bool(coupled), chance, bool(drift), 2.0 / label_share - 1.0))
 
     def _set(self, sums: Sums, seen: int = 0, unsummed: list[Observation] | None = None) -> None:
-        """Replace everything in one step, so that an interrupt leaves either the old or the new.
-
-        `sums` are of `seen` observations. They are not changed from now on, and copies of these sequences share them.
-        """
+        """Replace everything in one step, for interrupts; `sums`, of `seen` observations, are shared and never change."""
         self._now = sums, seen, unsummed or []
 
     def __repr__(self) -> str:

@@ -36,10 +36,7 @@ _NO_SERIALS, _NO_VALUES = np.empty(0, np.int64), np.empty(0)
 
 
 class Encoder:
-    """Turns contexts into numbers: that of the segment, and the numbers for the regression.
-
-    Segments are numbered in order of appearance. Those beyond `max_segments` are one, with the last number.
-    """
+    """Numbers a context's segment in order of appearance, all beyond `max_segments` as one, and gives its own numbers."""
 
     def __init__(self, policy: ContextualLadder, segments: list[Segment] | None = None) -> None:
         self._fields, self._numbers, self._policy = policy.segments, policy.all_numbers, policy
@@ -88,10 +85,7 @@ class Encoder:
 
 
 class Contexts:
-    """The segments of a running policy, and the context at hand.
-
-    Its state has `room` for segments, and stays where it is; `derive` is `Calls.init`.
-    """
+    """The segments of a running policy, whose state has `room` for them, and the context at hand; `derive` is `Calls.init`."""
 
     def __init__(
         self,

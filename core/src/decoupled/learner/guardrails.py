@@ -171,8 +171,7 @@ class Guardrails:
             if name not in arms:
                 raise ArmError.of(rule, name, "is not an arm", near_name(name, arms.names))
         if len(self.down) >= len(arms):
-            rule = "must not name every arm"
-            raise ArmError.of("down", list(self.down), rule, "leave one of them up")
+            raise ArmError.of("down", list(self.down), "must not name every arm", "leave one of them up")
 
     def check_fits(
         self, arms: ArmNames, losses: tuple[float, float], now: "Guardrails", contextual: bool

@@ -142,10 +142,7 @@ class Labelling:
         self.lam, self.base = fitted(sums)
 
     def ask(self, number: int, stream: bytes) -> Asked:
-        """Toss the coin of the decision with this number, when the random stream stands here.
-
-        Like a guardrail's draw, it moves no random number of the policy, and nobody foresees it without the seed.
-        """
+        """Toss a decision's coin: like a guardrail's draw, it moves no random number, and only the seed foretells it."""
         rho = 1.0 if number <= self.rules.first else self.rules.share
         wanted = rho == 1.0 or hashed(f"label-{stream.hex()}-{number}") < rho
         return Asked(wanted, rho, self.lam, self.base)

@@ -21,10 +21,7 @@ Covered: TypeAlias = tuple[int, ...] | int | None
 
 
 class RoundBaseline:
-    """The baselines that the decisions of one round share, computed only if a decision outlives the round.
-
-    Feedback that arrives in the same round does not need them, because the state still has them.
-    """
+    """The baselines that a round's decisions share, computed only if one outlives the round: until then the state has them."""
 
     __slots__ = ("_compute", "_value")
 

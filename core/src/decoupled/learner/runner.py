@@ -338,10 +338,7 @@ class Running:
         return any(not np.array_equal(*rows) for rows in zip(one, two, strict=True))
 
     def _learned_with(self, weight: float) -> list[Any]:
-        """The learned rows of two new arms after one and after two observations.
-
-        The first loss may only set a level, and a policy that forgets may start again with the second.
-        """
+        """The learned rows of two new arms after one observation, which may only set a level, and two, which may restart."""
         state, rows = self.layout.new_state(2), []
         self.entries.init(self.values, *state)
         for loss in (1.0, 0.0):

@@ -33,8 +33,7 @@ def check_keys(traffic: Traffic, environment: Environment) -> None:
     """Raise an error if this cannot be simulated with keys."""
     for name in ("delay", "missing", "slice", "reported", "judge"):
         if (value := getattr(traffic, name)) != getattr(DIRECT, name):
-            rule = "cannot be combined with keys"
-            raise ParameterError.of(name, value, rule, "leave out one of them")
+            raise ParameterError.of(name, value, "cannot be combined with keys", "leave out one of them")
     if isinstance(environment, Adversary):
         rule = f"{type(environment).__name__} reacts to what is served, and could learn the draws of a key"
         raise UnsupportedError(f"keys = {traffic.keys}: {rule}; use a table of losses")

@@ -164,11 +164,7 @@ def policy_of(values: dict[str, Any]) -> Policy:
 
 
 def checkpoint_rounds(wanted: Checkpoints, horizon: int) -> tuple[int, ...]:
-    """The rounds at which regret is recorded; the last is always the horizon.
-
-    A number means so many, evenly spaced; "log" means 100 on a logarithmic scale; "all" means every
-    round; {"count": 50, "spacing": "log"} says both; a list gives the rounds themselves.
-    """
+    """The rounds at which regret is recorded, as `simulate` takes them; the last is always the horizon."""
     if isinstance(wanted, str) and wanted == "all":
         return tuple(range(1, horizon + 1))
     if isinstance(wanted, str) and wanted == "log":

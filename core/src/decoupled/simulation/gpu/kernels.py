@@ -123,10 +123,7 @@ def _jit(function: Any, most: int, keep: bool) -> Any:
 
 @contextmanager
 def _rounding_as_on_the_cpu() -> Iterator[None]:
-    """Compile without fused multiply-add, which rounds once where the CPU rounds twice.
-
-    This makes the plays of a run identical to the CPU's. docs/gpu.md gives the cost. Numba has no option.
-    """
+    """Compile without fused multiply-add, so that plays are those of the CPU, which rounds twice; Numba has no option."""
     if simulated():
         yield
         return
