@@ -32,7 +32,7 @@ def keep(kept: "OrderedDict[K, V]", key: K, value: V, most: int) -> None:
 class Cache:
     """Live experiments by their id, those that were not used for longest first. One that is large counts as several."""
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int) -> None:
         self._most = most
         self._running: OrderedDict[int, LiveExperiment] = OrderedDict()
         self._weights: dict[int, int] = {}

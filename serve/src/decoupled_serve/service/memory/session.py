@@ -21,7 +21,7 @@ from ..experiment.records import ExperimentRow, audit_row, moment
 from ..experiment.request_context import ITSELF, ORIGIN, coming_from
 from ..experiment.snapshots import prepared, snapshot
 from ..store.store import Store
-from .cache import MOST, Cache, KeyCache
+from .cache import Cache, KeyCache
 from .compiler import Compiler, needed
 from .loader import Loader, is_quick, restored
 from .traffic import Counts, TrafficCounts, counts_of
@@ -50,12 +50,7 @@ class Session:
     """
 
     def __init__(
-        self,
-        store: Store,
-        clock: Callable[[], float],
-        snapshot_every: int,
-        compiler: Compiler,
-        most_in_memory: int = MOST,
+        self, store: Store, clock: Callable[[], float], snapshot_every: int, compiler: Compiler, most: int
     ) -> None:
         self.store = store
         self.clock = clock
@@ -63,7 +58,7 @@ class Session:
         self.keys = KeyCache(store)
         self.loader = Loader(store)
         self._snapshot_every, self._closing = snapshot_every, False
-        self._cache = Cache(most_in_memory)
+        self._cache = Cache(most)
         self._ids: dict[Reference, int] = {}
         self._held: dict[int, LiveExperiment] = {}
         self._heads: dict[int, tuple[int, int]] = {}

@@ -223,12 +223,9 @@ def decision_routes(service: DecisionService, fast: FastRoutes) -> APIRouter:
         """A decision, its status, and the loss of its explored arm once that is applied."""
         return JSONResponse(decision_out(await service.decisions.get(access.tenant, id)))
 
-    @router.put(
-        "/decisions/{id}/feedback",
-        response_model=DecisionOut,
-        responses=refusals(400, 404, 409, 410),
-        openapi_extra=body_of(FeedbackIn),
-    )
+    settled: dict[str, Any] = {"response_model": DecisionOut, "responses": refusals(400, 404, 409, 410)}
+
+    @router.put("/decisions/{id}/feedback", **settled, openapi_extra=body_of(FeedbackIn))
     async def put_feedback(request: Request, id: Id) -> Response:  # noqa: A002
         """Send the loss (or reward) of the *explored* arm, or a preference. It is applied exactly once.
 
@@ -237,12 +234,7 @@ def decision_routes(service: DecisionService, fast: FastRoutes) -> APIRouter:
         """
         return await answered(fast.feedback, request, id)
 
-    @router.put(
-        "/decisions/{id}/label",
-        response_model=DecisionOut,
-        responses=refusals(400, 404, 409, 410),
-        openapi_extra=body_of(LabelIn),
-    )
+    @router.put("/decisions/{id}/label", **settled, openapi_extra=body_of(LabelIn))
     async def put_label(request: Request, id: Id) -> Response:  # noqa: A002
         """Send the label of a decision that was judged and wants one: the true loss of the *explored* arm.
 
