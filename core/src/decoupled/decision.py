@@ -23,8 +23,7 @@ class Decision(NamedTuple):
         exploit: the arm to use, or None for a decision that only explores.
         explore: the arm to try; *its* loss is the feedback.
         propensity: the probability with which `explore` was drawn, or None if the policy can only estimate its inverse.
-        weight: the factor by which learning multiplies the loss, an unbiased 1 / propensity; 1 if the policy takes the
-            loss as it is and does not know the propensity.
+        weight: the factor by which learning multiplies the loss, an unbiased 1 / propensity; 1 if it takes the loss as it is.
         drawn: the arm that the policy drew to exploit; `exploit`, unless a guardrail replaced it.
         guard: the guardrail that chose `exploit` ("pinned", "holdout", "floor", "incumbent", "cheapest" or "frozen"), if any.
         label: whether the decision asks for a label; see `Labels`.
@@ -156,8 +155,7 @@ class Why(NamedTuple):
 
     Attributes:
         rung: the rung that drew the arm.
-        segment: the values that tell the segment apart, in the order of `segments`; None for a missing field. It
-            is empty if the policy has no `segments`.
+        segment: the values that tell the segment apart, in the order of `segments`, if any; None for a missing field.
         weights: the probability with which each rung was drawn.
 
     >>> import decoupled as dc

@@ -132,11 +132,7 @@ NOT_DELIVERED = (Unreachable, StoreError, Compiling, TooMany)  # errors after wh
 
 
 def checked_item(item: Undelivered) -> Undelivered:
-    """Feedback that has exactly one of loss, reward and preference, or what a judge said and at most one; as plain numbers.
-
-    >>> checked_item(Undelivered("1f2e-7", loss=True))[:3]
-    ('1f2e-7', 1.0, None)
-    """
+    """Feedback that has exactly one of loss, reward and preference, or what a judge said and at most one; as plain numbers."""
     given = (item.loss is not None, item.reward is not None)
     wrong = neither_or_both(*given, preference_given=item.preference is not None)
     if wrong is not None and (item.judged is None or any(given)):

@@ -46,8 +46,7 @@ class Sequences:
         risk: the probability that any interval of a family ever fails.
         drift: which intervals the methods give unless you say otherwise.
         coupled: whether the arm exploited is the arm explored, as in the standard game.
-        label_share: the share of decisions that ask for a label, if losses are estimates by labels on the map of
-            `Labels.to_unit`; 1 without labels.
+        label_share: the share of decisions that ask for a label, if losses are on the map of `Labels.to_unit`; else 1.
 
     >>> from decoupled.inference import Sequences
     >>> sequences = Sequences(arms=2)
@@ -261,8 +260,7 @@ class Sequences:
             arm: the number of the arm.
             drift: whether losses may drift; None for what the sequences were made with.
         """
-        place = self._place("arm", arm)
-        return self.arms(drift=drift)[place]
+        return self.arms(drift=drift)[self._place("arm", arm)]
 
     def bounds(
         self, *, drift: bool | None = None, among: Sequence[int] | None = None

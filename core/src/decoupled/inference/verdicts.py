@@ -41,8 +41,7 @@ class Verdict:
         best: the arm that looks best among those left, by the evidence that compares them; None if no loss was seen.
         left: the arms that may still be the best.
         out: the arms that were shown to be worse than another.
-        sure: the highest level at which the evidence of now shows the same; None while it is open. It is below 1 - risk if
-            the evidence has become less since `decided_at`.
+        sure: the highest level at which the evidence of now shows the same, which may be below 1 - risk; None while open.
         more_observations: about how many more it takes to decide, if the arms differ as much as they seem to and are
             explored as often as so far; None if it is decided, not foreseeable, or before 30 observations.
         basis: what the arms were compared by. "paired": the difference of two arms, over rounds weighted by the chance

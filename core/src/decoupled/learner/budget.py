@@ -63,8 +63,7 @@ class Budget:
             rule, remedy = "needs a cost", "set cost, the price of exploring an arm"
             raise ParameterError.of(what, getattr(self, what), rule, remedy)
         if self.cost is not None and not limited:
-            rule, remedy = "limits nothing alone", "set total or allowance too"
-            raise ParameterError.of("cost", self.cost, rule, remedy)
+            raise ParameterError.of("cost", self.cost, "limits nothing alone", "set total or allowance too")
         full = 1.0 if self.share is None else self.share
         if self.decided_share is not None and self.decided_share > full:
             rule, remedy = f"must not exceed share, {full:g}", "lower it"

@@ -73,8 +73,7 @@ class Running:
     @classmethod
     def fresh(cls, policy: Policy, arms: int, stream: Words) -> "Running":
         """A policy that has not seen anything yet."""
-        state = policy.at(arms).layout.new_state(arms, secret_of(stream))
-        return cls(policy, state, stream)
+        return cls(policy, policy.at(arms).layout.new_state(arms, secret_of(stream)), stream)
 
     @property
     def round(self) -> int:

@@ -66,8 +66,7 @@ def simulate(
         workers: threads to use; all cores if not given.
         executor: any `concurrent.futures.Executor` instead of threads, such as Dask's `client.get_executor()`. Set
             `workers` to the number that it has, to keep them all busy.
-        out: a folder. Each finished block is written there, so that the same call continues after a crash; at the end
-            it has results.nc and timings.json.
+        out: a folder for finished blocks, so that the same call continues after a crash, then results.nc and timings.json.
         block: runs in a block; chosen by cost if not given.
         device: "cpu", or "cuda" for NVIDIA GPUs, all that the machine has (extra `cuda`).
             Losses and draws are the same, and results are equal up to the rounding of functions such as

@@ -131,8 +131,7 @@ class Results:
         >>> dc.simulate(dc.FTPL(), easy, horizon=100, runs=20, seed=0, traffic=dc.Traffic(delay=10, missing=0.5)).world
         'Bernoulli(rewards=(0.2, 0.7)), delay 10, missing 0.5'
         """
-        traffic = traffic_of(self.specification)
-        return ", ".join(filter(None, (self.environment, traffic.label)))
+        return ", ".join(filter(None, (self.environment, traffic_of(self.specification).label)))
 
     @property
     def same_losses(self) -> bool:

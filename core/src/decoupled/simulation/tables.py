@@ -18,11 +18,7 @@ Labels: TypeAlias = Mapping[Any, str] | Sequence[str]
 
 
 def renamed(names: dict[str, str], labels: Labels | None, known: Mapping[Any, str]) -> list[str]:
-    """The names by label, with those replaced that `labels` gives; `known` has the label of each of its keys.
-
-    >>> renamed({"FTPL": "FTPL", "Exp3": "Exp3"}, ["ours", "theirs"], {})
-    ['ours', 'theirs']
-    """
+    """The names by label, with those replaced that `labels` gives; `known` has the label of each of its keys."""
     if labels is None:
         return list(names.values())
     if isinstance(labels, Mapping):

@@ -45,8 +45,7 @@ class Traffic:
         keys: the number of keys, such as users or sessions, one of which comes in each round; 0 for none. Results then
             have `switches`, how often a key was moved to another arm. Only on the CPU, with tables and direct feedback.
         arrivals: "even" if the keys take turns; ("zipf", s) if key i comes with a probability proportional to i ** -s.
-        sticky: whether a key decides the draw of the arm that it is served, see `Learner.decide`; False draws afresh,
-            as policies of the standard game always do.
+        sticky: whether a key decides the draw of its arm, see `Learner.decide`; policies of the standard game draw afresh.
         judge: how a judge errs that reports a loss of 0 or 1. For each arm, or once for all, the probability of 1 if
             the true loss is 0, and if it is 1; in between it is linear in the loss. Regret counts true losses. Only
             on the CPU.
