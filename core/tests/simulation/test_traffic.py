@@ -32,18 +32,8 @@ from decoupled.simulation.traffic import (
     room_for,
     stream_of,
 )
+from support import late_games
 from support.centred_ftpl import CENTRED_FTPL
-from support.late_games import (
-    ROUNDS,
-    RUN,
-    SEED,
-    STRATA,
-    TRAFFIC,
-    Game,
-    against_adversary,
-    on_tables,
-    outcome,
-)
 from support.once import made_once
 from support.plain_python import output_of
 
@@ -98,13 +88,13 @@ def report_of(traffic: Traffic, loss: float, one: float, two: float) -> float:
 class Twin:
     """A learner that is told what arrives, when it arrives."""
 
-    def __init__(self, policy: dc.Policy, arms: int, traffic: Traffic, run: int = RUN) -> None:
-        seed = np.random.SeedSequence(SEED, spawn_key=(run, 1))
+    def __init__(self, policy: dc.Policy, arms: int, traffic: Traffic, run: int = late_games.RUN) -> None:
+        seed = np.random.SeedSequence(late_games.SEED, spawn_key=(run, 1))
         self.learner = policy.start(arms, seed, labels=traffic.labels)
-        self.traffic, self.marks = traffic, Marks(stream_of(SEED, run, KEY))
+        self.traffic, self.marks = traffic, Marks(stream_of(late_games.SEED, run, KEY))
         self.heap: list[tuple[int, int, dc.Decision, dict[str, Any]]] = []
         self.plays = np.zeros((2, arms), int)
-        self.noise, _ = run_streams(SEED, run)
+        self.noise, _ = run_streams(late_games.SEED, run)
 
     def play(self, t: int, means: Any) -> int:
         """Play a round; return the exploited arm."""
@@ -153,16 +143,16 @@ def interpreted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
-every_traffic = pytest.mark.parametrize("traffic", TRAFFIC, ids=lambda each: each.label)
+every_traffic = pytest.mark.parametrize("traffic", late_games.TRAFFIC, ids=lambda each: each.label)
 
 
-@pytest.mark.parametrize("game", on_tables(), ids=lambda each: each.name)
-def test_plays_as_a_learner_with_a_heap(game: Game, interpreted: dict[str, Any]) -> None:
+@pytest.mark.parametrize("game", late_games.on_tables(), ids=lambda each: each.name)
+def test_plays_as_a_learner_with_a_heap(game: late_games.Game, interpreted: dict[str, Any]) -> None:
     policy = game.policy
-    twin, table = Twin(policy, game.world.arms, game.traffic), game.world.table(ROUNDS)
+    twin, table = Twin(policy, game.world.arms, game.traffic), game.world.table(late_games.ROUNDS)
     best = table.rows[table.row_at].mean(axis=0).argmin()
     regret, curve = 0.0, []
-    for t in range(ROUNDS):
+    for t in range(late_games.ROUNDS):
         means = table.rows[table.row_at[t]]
         regret += means[twin.play(t, means)] - means[best]
         curve.append(regret)
@@ -171,18 +161,20 @@ def test_plays_as_a_learner_with_a_heap(game: Game, interpreted: dict[str, Any])
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "game", [each for each in on_tables() if EVERY or each.policy == dc.Exp3()], ids=lambda each: each.name
+    "game",
+    [each for each in late_games.on_tables() if EVERY or each.policy == dc.Exp3()],
+    ids=lambda each: each.name,
 )
-def test_compiled_loops_play_as_plain_python(game: Game, interpreted: dict[str, Any]) -> None:
-    assert outcome(game.played()) == interpreted[game.name]
+def test_compiled_loops_play_as_plain_python(game: late_games.Game, interpreted: dict[str, Any]) -> None:
+    assert late_games.outcome(game.played()) == interpreted[game.name]
 
 
 @every_traffic
 def test_adversaries_answer_what_is_exploited(traffic: Traffic, interpreted: dict[str, Any]) -> None:
-    game = against_adversary(traffic)
+    game = late_games.against_adversary(traffic)
     twin, suffered, met = Twin(game.policy, game.world.arms, traffic), [], []
     last = -1
-    for t in range(ROUNDS):
+    for t in range(late_games.ROUNDS):
         losses = [0.75] + [1.0] * 5 if last == 0 else [0.0] + [0.25] * 5
         last = twin.play(t, losses)
         suffered.append(losses[last])
@@ -236,10 +228,10 @@ def estimates(
     loop, table = table_loop(policy, traffic), checked_table(world, rounds)
     late, last, found = new_late(policy, arms, traffic, rounds), np.array([rounds]), np.empty((runs, arms))
     for run in range(runs):
-        noise, draws = run_streams(SEED, run)
+        noise, draws = run_streams(late_games.SEED, run)
         state, local = policy.layout.new_state(arms, secret_of(draws)), np.zeros(2, np.uint64)
         room = (last, np.zeros(1), np.zeros((2, arms), np.int64))
-        mine = late._replace(key=stream_of(SEED, run, KEY))
+        mine = late._replace(key=stream_of(late_games.SEED, run, KEY))
         loop(policy.params(), state, draws, noise, local, table, 0, *room, mine)
         found[run] = policy.estimates(state)
     return found
@@ -363,14 +355,14 @@ def test_pending_decisions_keep_what_their_updates_read() -> None:
     scalars = sorted(len(SHARED_SCALARS) + soft.scalars.index(name) for name in names)
     expected = [len(names), 1, 0, *scalars, soft.floats.index("law")]
     assert kept_places(LADDER.at(4), 4).tolist() == expected
-    layout = STRATA.layout
-    assert kept_places(STRATA, 4).tolist() == [
+    layout = late_games.STRATA.layout
+    assert kept_places(late_games.STRATA, 4).tolist() == [
         *(1, 1, 1, len(SHARED_SCALARS) + layout.scalars.index("covered")),
         *(layout.floats.index("baseline"), layout.ints.index("covered_arms")),
     ]
-    forgetful = dc.Forgetting(STRATA, period=50)
+    forgetful = dc.Forgetting(late_games.STRATA, period=50)
     assert kept_places(forgetful, 4)[3] == len(SHARED_SCALARS) + forgetful.layout.scalars.index("covered")
-    room = room_for(STRATA, 4, Traffic(delay=9), horizon=100)
+    room = room_for(late_games.STRATA, 4, Traffic(delay=9), horizon=100)
     assert room == (10, OWN_FLOATS + 1 + 4, OWN_INTS + 4)
     assert Traffic(delay=10**15).slots(horizon=100) == 100
     # Decision t (from 0) is made after max(0, t - 4) observations; those of the last four rounds are not learned.

@@ -14,19 +14,9 @@ import decoupled as dc
 from decoupled.client.aio import AsyncClient
 from decoupled.client.exchange import Retries
 from decoupled.errors import MissingExtraError, ParameterError
-from decoupled_serve.litellm import deciding
+from decoupled_serve.litellm import deciding, shadow_arm
 from decoupled_serve.litellm.deciding import InProcess, OnService
 from decoupled_serve.litellm.routing import Mark, Routing, refuse_own_judge
-from decoupled_serve.litellm.shadow_arm import (
-    CHAT,
-    RESPONSES,
-    SHADOW,
-    ShadowArm,
-    answer_of,
-    copied,
-    failure_of,
-    headers_of,
-)
 from decoupled_serve.mirror.backend import UNKNOWN, Traits
 from decoupled_serve.mirror.backend import Routing as Decision
 from decoupled_serve.mirror.config import JudgeConfig, LossConfig, TermConfig
@@ -61,7 +51,7 @@ class MadeUpRouter:
         self._fails = fails
 
     async def acompletion(self, **arguments: Any) -> Whole:
-        shadow = SHADOW.get()
+        shadow = shadow_arm.SHADOW.get()
         assert shadow is not None
         self.asked.append({"arm": shadow.arm, **arguments})
         if self._fails is not None:
@@ -116,11 +106,11 @@ class Group:
         budget = options.pop("budget", None) or dc.Budget()
         self.router, self.judge = MadeUpRouter(fails), options.pop("judge", None) or Noting()
         self.decider = Alternating() if decider is None else decider
-        arms = [ShadowArm(name, "chat", lambda: self.router, 5.0) for name in ARMS]
+        arms = [shadow_arm.ShadowArm(name, "chat", lambda: self.router, 5.0) for name in ARMS]
         self.routing = Routing(arms, self.decider, loss, self.judge, Spending(budget, ARMS), **options)
 
     async def serve(
-        self, request: Any = None, messages: Any = HI, target: str = CHAT, by: Answer = SERVED
+        self, request: Any = None, messages: Any = HI, target: str = shadow_arm.CHAT, by: Answer = SERVED
     ) -> str:
         arm, mark = await self.routing.choose(request or {}, messages, ARMS)
         self.routing.served(mark, target, lambda: by)
@@ -186,7 +176,7 @@ def test_a_model_is_no_judge_of_its_own_shadows() -> None:
     refuse_own_judge(judge, ["openai/larger"])
 
 
-BROKEN = failure_of("small", 1.0, RuntimeError("broken"))
+BROKEN = shadow_arm.failure_of("small", 1.0, RuntimeError("broken"))
 
 
 @pytest.mark.parametrize(
@@ -297,7 +287,7 @@ def test_a_key_comes_from_its_header_headers_are_forwarded_by_name_and_other_cal
     assert group.router.asked[0]["extra_headers"] == {"x-tenant": "blue", "cookie": "sid=1"}
     assert group.judge.shown[0][0].headers == (("x-tenant", "blue"),)
     group = Group()
-    group.run(group.serve(target=RESPONSES))
+    group.run(group.serve(target=shadow_arm.RESPONSES))
     assert (group.router.asked, group.decider.learned, group.decider.forgotten) == ([], [], ["d1"])
     assert group.routing.counts.dropped["refused"] == 1
 
@@ -351,7 +341,7 @@ def test_a_service_decides_and_learns(tmp_path: Path, monkeypatch: pytest.Monkey
                 # What is learned may move a key, so nothing is until all are served.
                 kept = [await group.routing.choose(keyed, HI, ARMS) for _ in range(5)]
                 for _, mark in kept:
-                    group.routing.served(mark, CHAT, lambda: SERVED)
+                    group.routing.served(mark, shadow_arm.CHAT, lambda: SERVED)
                 for _ in range(5):
                     await group.serve()
                 await group.settled()
@@ -398,17 +388,21 @@ def test_what_must_not_be_sent_twice_is_not() -> None:
         {"tools": [{"type": "mcp", "server_url": "http://a"}], "messages": HI},
         {"prompt": "a picture"},
     ]
-    assert [each for each in requests if copied(each, each.pop("messages", None)) is not None] == []
+    assert [
+        each for each in requests if shadow_arm.copied(each, each.pop("messages", None)) is not None
+    ] == []
 
 
 def test_what_a_copy_takes_from_a_request_and_its_answer() -> None:
     messages = [{"role": "user", "content": "hi"}]
-    found = copied({"tools": [{"type": "function"}]}, messages)
+    found = shadow_arm.copied({"tools": [{"type": "function"}]}, messages)
     messages[0]["content"] = "changed"
-    assert found == (CHAT, {"tools": [{"type": "function"}], "messages": HI})
+    assert found == (shadow_arm.CHAT, {"tools": [{"type": "function"}], "messages": HI})
     raw = {"raw_headers": {"Cookie": "a"}}
-    assert headers_of({"secret_fields": raw, "metadata": {"headers": {"cookie": "***"}}}) == {"cookie": "a"}
-    assert answer_of("a", {"text": "hi"}, 0.5).cost == 0.0
+    assert shadow_arm.headers_of({"secret_fields": raw, "metadata": {"headers": {"cookie": "***"}}}) == {
+        "cookie": "a"
+    }
+    assert shadow_arm.answer_of("a", {"text": "hi"}, 0.5).cost == 0.0
     assert not isinstance(json.loads(json.dumps({"decoupled": Mark("d1")}))["decoupled"], Mark)
 
 

@@ -10,16 +10,7 @@ from hypothesis import strategies as st
 
 from decoupled.base.arrays import Floats, Ints, Words
 from decoupled.kernels.jit import compiled
-from decoupled.kernels.laws.leader_tiered import (
-    GROWTH,
-    Surrogate,
-    draw_rank,
-    draw_sum,
-    fill_envelope,
-    shared_surrogate,
-    sum_of_powers,
-    tie_at,
-)
+from decoupled.kernels.laws import leader_tiered
 from decoupled.kernels.laws.winner_law import pareto_winner_law
 from decoupled.kernels.order.tiers import Tiers, move_in_tiers, slot_bits
 from decoupled.kernels.random.sampling import pareto_leader
@@ -70,18 +61,22 @@ def definition(gaps: Floats, alpha: float) -> Floats:
     return q
 
 
-def surrogate_of(gaps: Floats, alpha: float) -> tuple[Surrogate, Floats, float]:
+def surrogate_of(gaps: Floats, alpha: float) -> tuple[leader_tiered.Surrogate, Floats, float]:
     power = (alpha + 1) / (2 * alpha)
-    q = Surrogate(scattered(gaps), limits(len(gaps), alpha), 5.0, ETA, 0.5 * (alpha + 1), power, True)
+    q = leader_tiered.Surrogate(
+        scattered(gaps), limits(len(gaps), alpha), 5.0, ETA, 0.5 * (alpha + 1), power, True
+    )
     envelope = np.empty(len(gaps))
-    strata, whole = fill_envelope(q, envelope)
+    strata, whole = leader_tiered.fill_envelope(q, envelope)
     return q, envelope[:strata].copy(), whole
 
 
 @compiled
-def count_ranks(counts: Ints, draws: int, q: Surrogate, envelope: Floats, whole: float, s: Words) -> None:
+def count_ranks(
+    counts: Ints, draws: int, q: leader_tiered.Surrogate, envelope: Floats, whole: float, s: Words
+) -> None:
     for _ in range(draws):
-        counts[draw_rank(q, envelope, whole, s)] += 1
+        counts[leader_tiered.draw_rank(q, envelope, whole, s)] += 1
 
 
 @compiled
@@ -91,9 +86,9 @@ def count_leaders(counts: Ints, draws: int, tiers: Tiers, eta: float, alpha: flo
 
 
 @compiled
-def fill_sums(out: Floats, q: Surrogate, envelope: Floats, s: Words) -> None:
+def fill_sums(out: Floats, q: leader_tiered.Surrogate, envelope: Floats, s: Words) -> None:
     for k in range(len(out)):
-        out[k] = draw_sum(q, envelope, s)
+        out[k] = leader_tiered.draw_sum(q, envelope, s)
 
 
 @every_case
@@ -126,7 +121,7 @@ def test_the_sum_is_unbiased_and_never_far_above(arms: int, shape: str, alpha: f
     assert sums.var() == pytest.approx(spread, rel=0.12, abs=1e-12)
     assert (sums >= 1.0).all()
     assert (sums <= whole * (1 + 1e-12)).all()
-    assert whole <= GROWTH * expected.sum() * (1 + 1e-12)
+    assert whole <= leader_tiered.GROWTH * expected.sum() * (1 + 1e-12)
 
 
 @settings(deadline=None, max_examples=200)
@@ -139,7 +134,7 @@ def test_the_envelope_is_above_q_and_its_sum_is_bounded(increments: list[float],
     assert len(envelope) == len(cut)
     np.testing.assert_allclose(envelope, [len(each) * each[0] for each in cut], rtol=1e-10)
     assert whole == pytest.approx(envelope.sum(), rel=1e-12)
-    assert whole <= GROWTH * expected.sum() * (1 + 1e-9)
+    assert whole <= leader_tiered.GROWTH * expected.sum() * (1 + 1e-9)
 
 
 def test_the_bound_is_nearly_reached() -> None:
@@ -148,7 +143,7 @@ def test_the_bound_is_nearly_reached() -> None:
     last = int(firsts[-3])
     _, _, whole = surrogate_of(np.where(np.arange(5000) > last, 1e12, 0.0), 1e6)
     q = definition(np.where(np.arange(5000) > last, 1e12, 0.0), 1e6)
-    assert 1.25 < whole / q.sum() <= GROWTH
+    assert 1.25 < whole / q.sum() <= leader_tiered.GROWTH
 
 
 @pytest.mark.parametrize("arms", [2, 3, 4, 5, 6, 9, 100])
@@ -156,16 +151,16 @@ def test_the_largest_uniform_is_no_trap(arms: int) -> None:
     # The words 0, 2^64 - 1 give the uniform 1.
     q, envelope, whole = surrogate_of(np.linspace(0, 3, arms), 3.0)
     stream = np.array([0, 2**64 - 1], np.uint64)
-    assert 0 <= draw_rank(q, envelope, whole, stream) < arms
+    assert 0 <= leader_tiered.draw_rank(q, envelope, whole, stream) < arms
     stream = np.array([0, 2**64 - 1], np.uint64)
-    assert 1.0 <= draw_sum(q, envelope, stream) <= whole
+    assert 1.0 <= leader_tiered.draw_sum(q, envelope, stream) <= whole
 
 
 @pytest.mark.parametrize("power", [0.51, 2 / 3, 0.9, 1 - 1e-7])
 def test_sums_of_powers_are_exact(power: float) -> None:
     limit = np.arange(1.0, 200_001) ** -power
     for first, end in ((0, 1), (0, 3), (5, 40), (23, 30), (24, 29), (0, 1000), (100, 101), (777, 200_000)):
-        assert sum_of_powers(limit, power, first, end) == pytest.approx(
+        assert leader_tiered.sum_of_powers(limit, power, first, end) == pytest.approx(
             math.fsum(limit[first:end]), rel=3e-15
         )
 
@@ -180,9 +175,11 @@ def test_ties_share_evenly(levels: list[int], alpha: float, spacing: float) -> N
     gaps = np.sort(np.array(levels) - min(levels)) * spacing
     tiers, q = scattered(gaps), definition(gaps, alpha)
     power = (alpha + 1) / (2 * alpha)
-    at = Surrogate(tiers, limits(len(gaps), alpha), 5.0, ETA, 0.5 * (alpha + 1.0), power, True)
+    at = leader_tiered.Surrogate(
+        tiers, limits(len(gaps), alpha), 5.0, ETA, 0.5 * (alpha + 1.0), power, True
+    )
     for rank in range(0, len(gaps), 7):
         tied = np.flatnonzero(5.0 + gaps == 5.0 + gaps[rank])
-        first, end = tie_at(at, rank)
+        first, end = leader_tiered.tie_at(at, rank)
         assert (first, end) == (tied[0], tied[-1] + 1)
-        assert shared_surrogate(at, first, end) == pytest.approx(q[tied].mean(), rel=1e-12)
+        assert leader_tiered.shared_surrogate(at, first, end) == pytest.approx(q[tied].mean(), rel=1e-12)

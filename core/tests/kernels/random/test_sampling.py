@@ -14,14 +14,7 @@ import decoupled as dc
 from decoupled.base.arrays import Floats, Ints, Words
 from decoupled.kernels.jit import compiled
 from decoupled.kernels.laws.winner_law import pareto_winner_law, winner_law
-from decoupled.kernels.random.sampling import (
-    categorical,
-    failures,
-    frechet_leader,
-    pareto_excess,
-    pareto_leader,
-    total,
-)
+from decoupled.kernels.random import sampling
 from decoupled.kernels.random.stream import new_stream, uniform
 from support.statistics import chi_square_p, means_agree
 
@@ -64,7 +57,7 @@ def count_paretos(
     counts: Ints, draws: int, ranked: Floats, eta: float, alpha: float, stream: Words
 ) -> None:
     for _ in range(draws):
-        counts[pareto_leader(ranked, eta, alpha, stream)] += 1
+        counts[sampling.pareto_leader(ranked, eta, alpha, stream)] += 1
 
 
 @compiled
@@ -72,7 +65,7 @@ def count_frechets(
     counts: Ints, draws: int, ranked: Floats, eta: float, alpha: float, stream: Words
 ) -> None:
     for _ in range(draws):
-        counts[frechet_leader(ranked, eta, alpha, stream)] += 1
+        counts[sampling.frechet_leader(ranked, eta, alpha, stream)] += 1
 
 
 COUNT = {"pareto": count_paretos, "frechet": count_frechets}
@@ -105,8 +98,8 @@ def test_an_arm_far_ahead_always_leads_and_the_largest_uniform_is_no_trap(alpha:
     assert counts[0] == 100_000
     # The words 0, 2^64 - 1 give the uniform 1: a Pareto draw of 1, which any arm with no gap beats, and an
     # exponential of 0, whose Frechet draw is infinite.
-    assert 0 <= pareto_leader(np.zeros(5), ETA, alpha, np.array([0, 2**64 - 1], np.uint64)) < 5
-    assert frechet_leader(np.zeros(5), ETA, alpha, np.array([0, 2**64 - 1], np.uint64)) == 0
+    assert 0 <= sampling.pareto_leader(np.zeros(5), ETA, alpha, np.array([0, 2**64 - 1], np.uint64)) < 5
+    assert sampling.frechet_leader(np.zeros(5), ETA, alpha, np.array([0, 2**64 - 1], np.uint64)) == 0
 
 
 def weights_of(kind: str, arms: int) -> Floats:
@@ -126,7 +119,7 @@ def weights_of(kind: str, arms: int) -> Floats:
 @compiled
 def count_categories(counts: Ints, draws: int, weights: Floats, weight_sum: float, stream: Words) -> None:
     for _ in range(draws):
-        counts[categorical(weights, weight_sum, stream)] += 1
+        counts[sampling.categorical(weights, weight_sum, stream)] += 1
 
 
 @pytest.mark.parametrize("kind", WEIGHTS)
@@ -134,7 +127,7 @@ def count_categories(counts: Ints, draws: int, weights: Floats, weight_sum: floa
 def test_categorical_has_its_exact_law(arms: int, kind: str) -> None:
     weights = weights_of(kind, arms)
     counts = np.zeros(arms, np.int64)
-    count_categories(counts, DRAWS, weights, total(weights), stream_for(arms, kind))
+    count_categories(counts, DRAWS, weights, sampling.total(weights), stream_for(arms, kind))
     assert counts.sum() == DRAWS
     assert not counts[weights == 0].any()
     assert chi_square_p(counts, weights / weights.sum()) > LEVEL
@@ -152,7 +145,7 @@ def test_no_index_of_weight_zero_is_drawn(values: list[float], seed: int, excess
     weights = np.array(values)
     stream = new_stream(np.random.SeedSequence(seed))
     for words in (stream, np.array([0, 2**64 - 1], np.uint64)):
-        assert weights[categorical(weights, total(weights) * excess, words)] > 0.0
+        assert weights[sampling.categorical(weights, sampling.total(weights) * excess, words)] > 0.0
 
 
 def test_categorical_inverts_the_cumulative_sum_and_failures_the_logarithm() -> None:
@@ -161,25 +154,25 @@ def test_categorical_inverts_the_cumulative_sum_and_failures_the_logarithm() -> 
     for _ in range(1000):
         target = uniform(same)
         expected = int(np.searchsorted([0.25, 0.25, 0.75, 1.0], target))
-        assert categorical(weights, 1.0, stream) == expected
+        assert sampling.categorical(weights, 1.0, stream) == expected
     # Both invert the same law; rounding moves a mark across a power once in 1e13.
     rng = np.random.default_rng(0)
     for most in (2, 8, 9, 16, 17, 32, 33, 64, 65, 1_000):
         for mark, chance in rng.uniform(0.0, (1.0, 0.2), (200, 2)):
             expected = int(math.log(mark) / math.log1p(-chance))
-            assert min(failures(mark, chance, most), most - 1) == min(expected, most - 1)
+            assert min(sampling.failures(mark, chance, most), most - 1) == min(expected, most - 1)
 
 
 @settings(deadline=None)
 @given(st.lists(st.floats(0.0, 1e6), max_size=70))
 def test_total_is_the_sum(values: list[float]) -> None:
-    assert total(np.array(values, np.float64)) == pytest.approx(math.fsum(values), rel=1e-14)
+    assert sampling.total(np.array(values, np.float64)) == pytest.approx(math.fsum(values), rel=1e-14)
 
 
 @compiled
 def fill_pareto(out: Floats, alpha: float, stream: Words) -> None:
     for k in range(len(out)):
-        out[k] = pareto_excess(alpha, stream)
+        out[k] = sampling.pareto_excess(alpha, stream)
 
 
 @pytest.mark.parametrize("alpha", [1.1, 2.0, 3.0, 5.5, 1e8])
