@@ -333,8 +333,7 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Oracle:
 
 
 def test_losses_of_the_most_rated_movies_and_users_by_time(small: Oracle) -> None:
-    table = MovieLens(arms=7).table(10)
-    np.testing.assert_array_equal(table.rows, 1.0 - small.rewards[:, :7])
+    np.testing.assert_array_equal(MovieLens(arms=7).table(10).rows, 1.0 - small.rewards[:, :7])
     events = small.sequence.tolist()
     assert MovieLens(arms=2).table(2 * len(events) + 5).row_at.tolist() == events * 2 + events[:5]
     titles, ids = MovieLens(arms=30).titles(), small.movies.tolist()

@@ -145,8 +145,7 @@ def test_arms_keep_their_labels() -> None:
         bandit = DecoupledBandit().fit(labels, np.array(LOSSES), pd.Series(CHANCES))
         assert bandit.learner_.to_json() == fitted().learner_.to_json()
         assert {type(arm) for arm in (*bandit.arms_, bandit.predict())} == {str}
-    mixed = DecoupledBandit().fit(["b", 2, "a", 10], [0.5] * 4, 0.25)
-    assert mixed.arms_ == (2, 10, "a", "b")
+    assert DecoupledBandit().fit(["b", 2, "a", 10], [0.5] * 4, 0.25).arms_ == (2, 10, "a", "b")
     assert DecoupledBandit().fit(np.arange(3), [0.5] * 3, 0.25).arms_ == (0, 1, 2)
 
 

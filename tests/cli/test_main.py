@@ -90,8 +90,7 @@ def test_the_improved_textbook_step_keeps_the_ranks_that_sorting_finds() -> None
     for _ in range(2_000):
         _, arm, probability = policy.decide(rng)
         policy.learn(arm, probability, float(rng.random() < 0.2 + 0.03 * arm))
-        ranked = policy.estimates[policy.order]
-        assert (np.diff(ranked) >= 0.0).all()
+        assert (np.diff(policy.estimates[policy.order]) >= 0.0).all()
         assert sorted(policy.order) == list(range(20))
 
 

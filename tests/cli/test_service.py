@@ -45,8 +45,7 @@ def serving(store: Path, *options: str) -> Iterator[tuple[str, "subprocess.Popen
 
 
 def made_key(store: Path, *options: str) -> str:
-    result = said("keys", "add", "--store", store, *options)
-    return result.strip().splitlines()[-1]
+    return said("keys", "add", "--store", store, *options).strip().splitlines()[-1]
 
 
 def test_without_keys_only_loopback_is_served(tmp_path: Path) -> None:
@@ -105,8 +104,7 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         sent = ["client", "feedback", decision["id"], "--loss", "0.25", *with_key]
         refused = run(*sent, "--arm", other)
         assert (refused.exit_code, other in refused.output) == (1, True)
-        given = run(*sent, "--arm", decision["explore"])
-        assert json.loads(given.output)["loss"] == 0.25
+        assert json.loads(run(*sent, "--arm", decision["explore"]).output)["loss"] == 0.25
         assert json.loads(run("client", "show", "colours", *with_key).output)["applied"] == 1
         check_logs(tmp_path, decision["id"], with_key)
         found = json.loads(run("client", "evaluate", "colours", *with_key).output)
@@ -137,8 +135,7 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     backup, restored = tmp_path / "backup.db", tmp_path / "restored.db"
     assert run("backup", backup, "--store", store).exit_code == 0
     said("restore", backup, "--store", restored)
-    again = run("restore", backup, "--store", restored)
-    assert again.exit_code == 1, "it is not empty any more"
+    assert run("restore", backup, "--store", restored).exit_code == 1, "it is not empty any more"
 
 
 def check_logs(folder: Path, decision: str, with_key: list[str]) -> None:
@@ -247,8 +244,7 @@ def test_tls_by_flags(tmp_path: Path) -> None:
             httpx.get(f"{url}/healthz")
         with pytest.raises(httpx.TransportError):
             httpx.get(f"http{url.removeprefix('https')}/healthz")
-        port = url.rpartition(":")[2]
-        well = run("health", "--port", port, "--tls-certificate", certificate)
+        well = run("health", "--port", url.rpartition(":")[2], "--tls-certificate", certificate)
         assert well.stdout == f"{url}/healthz: 200\n"
         assert run("health", "--url", url).exit_code == 1, "an address is checked by its certificate"
 
@@ -291,8 +287,7 @@ def test_messages_in_the_shell_have_its_remedies(tmp_path: Path, monkeypatch: py
         wrong = run("client", "show", "--key-file", key_file)
         assert "is unknown to" in wrong.stderr
         assert "pass --key-file, or set DECOUPLED_KEY" in wrong.stderr
-        decide = run("client", "feedback", "d", "--loss", "1", "--reward", "1")
-        assert decide.exit_code == 2
+        assert run("client", "feedback", "d", "--loss", "1", "--reward", "1").exit_code == 2
     gone = run("client", "show")
     assert gone.exit_code == 1
     assert "is `decoupled serve` running there? pass its address with --url" in gone.stderr
@@ -302,8 +297,7 @@ def test_messages_in_the_shell_have_its_remedies(tmp_path: Path, monkeypatch: py
 
 def test_health_exits_with_0_only_if_all_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with served(tmp_path, open_to_all=False) as service:
-        port = service.url.rpartition(":")[2]
-        monkeypatch.setenv("DECOUPLED_PORT", port)
+        monkeypatch.setenv("DECOUPLED_PORT", service.url.rpartition(":")[2])
         monkeypatch.setenv("DECOUPLED_HOST", "0.0.0.0")
         assert run("health").stdout == f"{service.url}/healthz: 200\n"
         ready = run("health", "--ready", "--url", f"{service.url}/")

@@ -142,8 +142,7 @@ def test_every_page_is_there_as_markdown_and_in_the_index_for_language_models(si
     assert index.startswith("# decoupled\n\n> Decoupled bandits")
     home = (site / "index.html").read_text()
     assert all(f'<a href="{name}">' in home for name in ("llms.txt", "llms-full.txt"))
-    lines = re.findall(r"^- \[.+\]\((.+?)\): \S.*$", index, re.MULTILINE)
-    assert sorted(lines) == sorted(pages)
+    assert sorted(re.findall(r"^- \[.+\]\((.+?)\): \S.*$", index, re.MULTILINE)) == sorted(pages)
     for name in pages:
         text = (site / name).read_text()
         assert text in whole, name

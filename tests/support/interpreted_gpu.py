@@ -104,8 +104,7 @@ def regroup(environment: dc.environments.Environment) -> list[str]:
         wrong.append("block=2, late")
     folder = Path(tempfile.mkdtemp())
     run(pair, environment, device="cuda", block=2, out=folder)
-    lost = sorted((folder / "blocks").iterdir())[::2]
-    for path in lost:
+    for path in sorted((folder / "blocks").iterdir())[::2]:
         path.unlink()
     if differing(run(pair, environment, device="cuda", block=2, out=folder), whole):
         wrong.append("resumed")

@@ -51,8 +51,7 @@ def prometheus(folder: Path, target: str, key: str) -> Iterator[Callable[..., An
         with httpx.Client(base_url=f"http://{address}", timeout=10.0, verify=False) as http:
 
             def ask(path: str, **params: Any) -> Any:
-                answer = http.get(f"/api/v1/{path}", params=params)
-                content = answer.json()
+                content = http.get(f"/api/v1/{path}", params=params).json()
                 assert content["status"] == "success", content
                 return content["data"]
 

@@ -46,8 +46,7 @@ for attempt in {attempts!r}:
 
 
 def attempted(*attempts: str, hidden: list[str]) -> list[str]:
-    script = SCRIPT.format(hidden=hidden, attempts=attempts)
-    return ran("-c", script).splitlines()
+    return ran("-c", SCRIPT.format(hidden=hidden, attempts=attempts)).splitlines()
 
 
 def test_every_optional_package_is_known_with_an_extra_that_brings_it() -> None:

@@ -247,8 +247,7 @@ def drawn_losses(kind: int, concentration: float, mean: float, seed: int = 0) ->
 def test_bernoulli(mean: float) -> None:
     losses = drawn_losses(BERNOULLI, 1.0, mean)
     assert set(np.unique(losses)) <= {0.0, 1.0}
-    count = int(losses.sum())
-    assert scipy.stats.binomtest(count, DRAWS, mean).pvalue > FALSE_ALARM
+    assert scipy.stats.binomtest(int(losses.sum()), DRAWS, mean).pvalue > FALSE_ALARM
 
 
 def test_without_noise_the_mean_is_the_loss_and_the_test_of_beta_has_power() -> None:

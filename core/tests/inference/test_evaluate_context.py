@@ -181,8 +181,7 @@ def test_the_regression_narrows_the_intervals() -> None:
     blind = [{key: each for key, each in row.items() if key != "context"} for row in ROWS]
     laws = [[float(best(row["context"]) == arm) for arm in "ab"] for row in ROWS]
     weighted = dc.evaluate(ROWS, policy=best)
-    without = dc.evaluate(blind, policy=laws, least_propensity=0.25)
-    assert width(RESULT) < 0.85 * width(without)
+    assert width(RESULT) < 0.85 * width(dc.evaluate(blind, policy=laws, least_propensity=0.25))
     assert width(RESULT) < 0.7 * width(weighted)
     assert candidate(RESULT).low <= VALUE <= candidate(RESULT).high
     apart, wider = RESULT.candidate_minus_served, weighted.candidate_minus_served
@@ -240,8 +239,7 @@ def test_many_values_share_a_column_and_numbers_that_never_vary_do_no_harm() -> 
         }
         for n in range(400)
     ]
-    design = ridge.Design([row["context"] for row in rows])
-    assert design.codes[0].max() == ridge.MOST_VALUES
+    assert ridge.Design([row["context"] for row in rows]).codes[0].max() == ridge.MOST_VALUES
     found = dc.evaluate(rows).arms[0]
     assert found.doubly_robust is not None
     assert found.low < found.doubly_robust < found.high
@@ -255,8 +253,7 @@ def test_time_and_columns_do_not_grow_with_the_square_of_fields() -> None:
     ]
     found = dc.evaluate(rows)
     assert f"without {len(rows) + 1 - 32:,}" in found.remarks[-1]
-    wide = [{f"f{k}": str(rng.integers(100)) for k in range(100)} for _ in range(300)]
-    design = Design(wide)
+    design = Design([{f"f{k}": str(rng.integers(100)) for k in range(100)} for _ in range(300)])
     assert design.matrix(np.arange(300), *design.scales(np.arange(300))).shape[1] <= 32 + 128
     # The field that tells is used as before.
     plain = dc.evaluate([{**row, "context": {"kind": row["context"]["kind"]}} for row in ROWS])
@@ -265,8 +262,7 @@ def test_time_and_columns_do_not_grow_with_the_square_of_fields() -> None:
 
 
 def test_a_few_values_that_are_far_out_leave_the_scale_of_a_number() -> None:
-    rng = np.random.default_rng(1)
-    values = rng.normal(5.0, 2.0, 200)
+    values = np.random.default_rng(1).normal(5.0, 2.0, 200)
     plain = Design([{"x": x} for x in values.tolist()]).scales(np.arange(200))
     values[[0, 7, 90]] = 1e100, -1e9, 1e6
     odd = Design([{"x": x} for x in values.tolist()]).scales(np.arange(200))

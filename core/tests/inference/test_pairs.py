@@ -236,8 +236,7 @@ def test_at_the_hundred_and_first_arm_nothing_is_forgotten() -> None:
         arm = int(rng.integers(MOST + 4))
         loss = float(rng.random() < (0.0 if arm == MOST + 2 else 0.9))
         sequences.update(arm, MOST + 4.0, loss, law=law)
-    found = verdict(sequences)
-    assert found.best == MOST + 2, "one of the arms that are not compared as pairs"
+    assert verdict(sequences).best == MOST + 2, "one of the arms that are not compared as pairs"
     assert Sequences.from_dict(json.loads(json.dumps(sequences.to_dict()))).to_dict() == sequences.to_dict()
 
 
@@ -252,8 +251,7 @@ def test_estimates_are_of_the_rounds_that_compare() -> None:
         arm = int(rng.choice(some))
         loss = float(rng.random() < ((0.7, 0.9, 0.9)[arm] if high else 0.1))
         sequences.update(arm, float(len(some)), loss, 0, some, law)
-    found = sequences.difference(0, 1)
-    assert found.estimate == pytest.approx(-0.2, abs=0.05)
+    assert sequences.difference(0, 1).estimate == pytest.approx(-0.2, abs=0.05)
     assert verdict(sequences).best == best_looking(sequences) == 0
     lost = regret(sequences)
     assert lost is not None

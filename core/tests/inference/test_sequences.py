@@ -76,8 +76,7 @@ def test_the_bound_of_a_mean_is_the_one_of_its_definition(scale: float) -> None:
 
 
 def test_bounds_of_a_difference_and_of_arrays_are_those_of_their_definitions() -> None:
-    rng = np.random.default_rng(2)
-    numbers = 1.5 * rng.random(500) - 0.5
+    numbers = 1.5 * np.random.default_rng(2).random(500) - 0.5
     found = lower_difference(500, numbers.sum(), (numbers**2).sum(), 0.01)
     assert found == pytest.approx(slow_lower(numbers, 0.01, -1.0, [0.0]), abs=1e-7)
     counts, totals = np.array([0, 10, 1000]), np.array([0.0, 4.0, 400.0])

@@ -45,8 +45,7 @@ def test_a_clear_winner_is_decided_and_an_arm_that_is_worse_than_another_is_out(
 
 @pytest.mark.parametrize("drift", [True, False])
 def test_too_early_says_how_long(drift: bool) -> None:
-    sequences = played([0.5, 0.4], 200, seed=3)
-    found = verdict(sequences, ["a", "b"], drift=drift)
+    found = verdict(played([0.5, 0.4], 200, seed=3), ["a", "b"], drift=drift)
     assert (found.state, found.out, found.sure) == ("open", (), None)
     assert found.more_observations is not None
     assert found.text == f"too early: about {found.more_observations:,} more observations at this rate"

@@ -56,8 +56,7 @@ def test_compiled_code_elsewhere_calls_only_what_the_digest_covers() -> None:
         for path in SOURCES.rglob("*.py")
         if path.relative_to(SOURCES).parts[0] not in COMPILED and "@compiled" in path.read_text()
     ]
-    names = {path.stem for path in outside}
-    assert names  # such files exist
+    assert {path.stem for path in outside}  # such files exist
     for path in outside:
         imported = {
             alias.name: getattr(

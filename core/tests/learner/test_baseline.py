@@ -146,8 +146,7 @@ def regret(model: str, seed: int, rounds: int = 1_500) -> float:
     suffered = 0.0
     for _ in range(rounds):
         losses = 0.8 * generator.random() + gaps
-        noise = generator.random(ARMS)
-        given = {"good": losses, "bad": noise, "none": None}[model]
+        given = {"good": losses, "bad": generator.random(ARMS), "none": None}[model]
         decision = learner.decide(baseline=given)
         learner.observe(decision, loss=float(losses[explored(decision)]))
         suffered += gaps[cast(int, decision.exploit)]

@@ -35,8 +35,7 @@ def baseline_of(learner: dc.Learner) -> Floats:
 
 def test_one_of_each() -> None:
     # A state in which some arms have a baseline and others do not; otherwise the tests below would prove nothing.
-    covered = baseline_of(trained(REDUCED, 150))
-    assert 0 < np.count_nonzero(covered) < ARMS
+    assert 0 < np.count_nonzero(baseline_of(trained(REDUCED, 150))) < ARMS
 
 
 def test_late_feedback_counts_with_the_baseline_of_its_decision() -> None:

@@ -35,8 +35,7 @@ def trained(policy: dc.Policy) -> dc.Learner:
 
 
 def test_a_number_of_arms_names_them_from_zero_and_available_arms_are_a_set() -> None:
-    learner = dc.FTPL().start(arms=cast(int, np.int64(3)), seed=1)
-    decisions = learner.decide(count=60)
+    decisions = dc.FTPL().start(arms=cast(int, np.int64(3)), seed=1).decide(count=60)
     assert {decision.explore for decision in decisions} == {0, 1, 2}
     # Plain integers, not NumPy's, so that a decision can be written as JSON.
     assert {type(decision.explore) for decision in decisions} == {int}

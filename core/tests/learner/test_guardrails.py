@@ -465,8 +465,7 @@ def test_keys_draw_from_the_policys_law_until_another_arm_beats_it_by_the_margin
     served = Counter(learner.exploit(key=each).exploit for each in range(20_000))
     assert chi_square_p(np.array([served[arm] for arm in range(4)]), frozen) > 1e-3
     assert learner.exploit().guard is None, "without a key the policy draws"
-    some = {learner.exploit(key=key, available=[1, 3]).exploit for key in keys}
-    assert some <= {1, 3}
+    assert {learner.exploit(key=key, available=[1, 3]).exploit for key in keys} <= {1, 3}
     learner.add_arms([4])
     assert [learner.exploit(key=key).exploit for key in keys] == before, "nobody moves to a new arm yet"
     learner.retire_arms([0])

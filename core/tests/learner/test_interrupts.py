@@ -186,8 +186,7 @@ def test_a_handler_that_saves_saves_or_says_what_to_do(name: str) -> None:
         "by the handler of a signal, a finalizer or a callback; in a handler, raise SystemExit or set a flag, and make "
         "the call where the loop ends"
     )
-    rounds = {each.round for each in saved}
-    assert rounds <= {before["round"], done.learner.round}
+    assert {each.round for each in saved} <= {before["round"], done.learner.round}
 
 
 class Timer:

@@ -156,8 +156,7 @@ def test_over_many_keys_arms_have_the_law_of_the_policy_and_each_keeps_its_arm(p
     counts = np.bincount([learner.exploit(key=key).exploit for key in KEYS], minlength=ARMS)
     assert alarm(counts, learner.exploitation_probabilities()) > 1e-4
     first = [learner.decide(key=key).exploit for key in KEYS[:100]]
-    replica = dc.Learner.from_json(learner.to_json()).fork(seed=9)
-    for again in (learner, replica):
+    for again in (learner, dc.Learner.from_json(learner.to_json()).fork(seed=9)):
         assert [again.decide(key=key).exploit for key in KEYS[:100]] == first
         assert [again.exploit(key=key).exploit for key in KEYS[:100]] == first
         assert [each.exploit for each in again.decide(count=3, key=KEYS[0])] == first[:1] * 3

@@ -373,8 +373,7 @@ def test_keyed_fresh_and_reported_laws_agree_where_means_tie(policy: dc.Policy) 
     learner, told, laws = tied(policy, 40)
     law, size = laws[-1], 4_000
     keyed = [learner.exploit(key=f"key-{number}", **told).exploit for number in range(size)]
-    fresh = [learner.exploit(**told).exploit for _ in range(size)]
-    for served in (keyed, fresh):
+    for served in (keyed, [learner.exploit(**told).exploit for _ in range(size)]):
         counts = np.bincount(np.array(served, int), minlength=len(law))
         assert (counts[law == 0.0] == 0).all()
         expected = size * law[law > 0.0]

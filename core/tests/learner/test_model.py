@@ -162,8 +162,7 @@ class LearnerMachine(RuleBasedStateMachine):
     def chosen(self, bits: int | None) -> list[int]:
         """Some of the arms, at least one; None for all of them."""
         arms = list(self.model.names)
-        some = [arm for i, arm in enumerate(arms) if bits is None or bits >> i & 1]
-        return some or [arms[0]]
+        return [arm for i, arm in enumerate(arms) if bits is None or bits >> i & 1] or [arms[0]]
 
     def within_range(self, share: float) -> float:
         return self.low + share * (self.high - self.low)

@@ -111,8 +111,7 @@ def restored(policy: dc.Policy, ends: tuple[float, float], first: list[Any], the
             for each in (learner, twin):
                 attempted(each, step)
         assert twin.to_json() == learner.to_json()
-        law = learner.exploration_probabilities()
-        assert math.isclose(law.sum(), 1.0, abs_tol=1e-9)
+        assert math.isclose(learner.exploration_probabilities().sum(), 1.0, abs_tol=1e-9)
         if learner._watch is not None:
             found = [*learner.inference.intervals().values(), learner.inference.difference("a", "b")]
             assert np.isfinite(found).all()

@@ -327,8 +327,7 @@ def age(path: Path, seconds: float = 2.0 * ABANDONED) -> None:
 
 def test_a_save_removes_what_a_killed_save_left(tmp_path: Path) -> None:
     path = tmp_path / "learner.json"
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(path)])
-    assert killed.returncode == -signal.SIGKILL
+    assert subprocess.run([sys.executable, "-c", KILLED, str(path)]).returncode == -signal.SIGKILL
     [left] = names(tmp_path)
     learner = dc.FTPL().start(["a", "b"], seed=7)
     learner.save(path)

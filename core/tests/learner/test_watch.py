@@ -223,8 +223,7 @@ def test_rounds_that_could_not_explore_an_arm_do_not_count_for_it(policy: dc.Pol
     could = np.zeros(3)
     for _ in range(60):
         could += learner.exploration_probabilities() > 0.0
-        decision = learner.decide()
-        learner.observe(decision, loss=float(luck.random() < 0.5))
+        learner.observe(learner.decide(), loss=float(luck.random() < 0.5))
     sums = learner.inference.sequences.sums
     assert (sums.rounds[ROUNDS] + sums.counts[:, OTHER_ROUNDS]).tolist() == could.tolist()
     assert (could.min() < 60) == (not isinstance(policy, dc.FollowTheLeader))
@@ -240,8 +239,7 @@ def test_without_room_decisions_go_without_their_laws(monkeypatch: pytest.Monkey
     twin = dc.Learner.from_json(learner.to_json())
     for each in (learner, twin):
         each.observe(made[4], loss=1.0)
-        made_later = each.decide()
-        for decision in (made_later, *made[:4]):
+        for decision in (each.decide(), *made[:4]):
             each.observe(decision, loss=0.0)
         assert each.inference.sequences.observed == 6
         with_law = each.inference.sequences.sums.rounds[LAW_ROUNDS]

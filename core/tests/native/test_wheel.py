@@ -141,8 +141,7 @@ def test_what_the_wheel_says_of_itself(built: Path) -> None:
     extras = set(re.findall("^Provides-Extra: (.*)$", text, re.M))
     assert {"cli", "cuda", "jit", "lab", "plots", "serve", "simulate"} <= extras
     assert {"decoupled/py.typed", "decoupled/__init__.pyi"} <= set(names)
-    manifest = read_manifest(FOLDER)
-    carried = {MANIFEST, *manifest["libraries"].values()}
+    carried = {MANIFEST, *read_manifest(FOLDER)["libraries"].values()}
     assert {name.rpartition("/")[2] for name in names if "/native/lib/" in name} == carried
     assert not [name for name in names if "tests" in name or "__pycache__" in name]
 

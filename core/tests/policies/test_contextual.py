@@ -91,8 +91,7 @@ def test_draws_of_keys_have_the_law_of_the_context() -> None:
     advice = {"rules": {"a": 0.5, "b": 0.5}}
     law = learner.exploitation_probabilities(context=context, advice=advice)
     served = [learner.exploit(context=context, advice=advice, key=key).exploit for key in range(4_000)]
-    counts = np.array([served.count(arm) for arm in ARMS])
-    assert chi_square_p(counts, law) > 1e-4
+    assert chi_square_p(np.array([served.count(arm) for arm in ARMS]), law) > 1e-4
     drawn = [learner.exploit(context=context, advice=advice).exploit for _ in range(4_000)]
     assert chi_square_p(np.array([drawn.count(arm) for arm in ARMS]), law) > 1e-4
     assert learner.decide(context=context, advice=advice, key=7).exploit == served[7]
@@ -180,8 +179,7 @@ def _of_numbers(name: str) -> bool:
 
 
 def test_segments_beyond_the_most_share_one_and_missing_values_are_segments() -> None:
-    policy = dc.ContextualLadder(segments=("user", "new"), max_segments=3)
-    learner = policy.start(arms=2, seed=1)
+    learner = dc.ContextualLadder(segments=("user", "new"), max_segments=3).start(arms=2, seed=1)
     told: list[dict[str, Any]] = [{"user": "u", "new": True}, {"user": 7, "new": False}, {}]
     names = [learner.decide(context=each).why for each in [*told, {"user": "x"}, {"user": "y"}, told[0]]]
     segments = [each.segment for each in names if each is not None]

@@ -325,12 +325,10 @@ def test_estimates_are_unbiased_over_real_draws_that_come_back_late(policy: dc.P
     draws = 20_000
     learner, twin = pair_after(policy, 10)
     before = learner.estimates()
-    decisions = learner.decide(count=draws)
-    for decision in decisions:
+    for decision in learner.decide(count=draws):
         learner.observe(decision, loss=LOSSES[explored(decision)])
     mean = (learner.estimates() - before) / draws
-    error = np.sqrt(twin.estimate_variance(LOSSES) / draws)
-    assert means_agree(mean, LOSSES, error, LEVEL)
+    assert means_agree(mean, LOSSES, np.sqrt(twin.estimate_variance(LOSSES) / draws), LEVEL)
 
 
 def test_means_of_follow_the_leader_are_those_of_its_twin() -> None:

@@ -33,8 +33,7 @@ STRATA = dc.FTPL(ranking="strata")
 def learned(policy: dc.Policy, arms: int, rounds: int) -> dc.Learner:
     """A learner with a history in which arms with small numbers do better."""
     learner = policy.start(arms=arms, seed=5)
-    losses = np.random.default_rng(3).random(rounds)
-    for luck in losses:
+    for luck in np.random.default_rng(3).random(rounds):
         decision = learner.decide()
         assert isinstance(decision.explore, int)
         learner.observe(decision, loss=float(luck < 0.2 + 0.7 * decision.explore / arms))
@@ -237,5 +236,4 @@ def test_what_is_pending_is_small_with_very_many_arms() -> None:
     change = learner.estimates() - before
     assert decision.propensity is not None
     np.testing.assert_allclose(np.delete(change, part), 1.0)
-    kept = learner.exploration_probabilities()
-    assert kept.sum() == pytest.approx(1.0)
+    assert learner.exploration_probabilities().sum() == pytest.approx(1.0)

@@ -64,8 +64,7 @@ def test_rungs_are_judged_without_bias(rounds: int) -> None:
 
 
 def test_no_observation_takes_more_than_half_an_arms_gap_off_its_estimate() -> None:
-    policy = dc.Ladder()
-    learner = policy.start(arms=ARMS, seed=1)
+    learner = dc.Ladder().start(arms=ARMS, seed=1)
     generator = np.random.default_rng(1)
     for _ in range(400):
         state = learner._running.state

@@ -80,8 +80,7 @@ def test_a_policy_from_a_script_reaches_the_workers(cluster: Cluster, tmp_path: 
 
 @pytest.mark.filterwarnings("ignore")  # the client warns about the lost worker, as it should
 def test_killing_a_worker_changes_no_bit(cluster: Cluster) -> None:
-    environment = dc.environments.Alternating(arms=4, gap=0.2)
-    arguments = ([dc.FTPL(), dc.Exp3()], environment, 1_000, 100)
+    arguments = ([dc.FTPL(), dc.Exp3()], dc.environments.Alternating(arms=4, gap=0.2), 1_000, 100)
     alone = dc.simulate(*arguments, seed=5)
     done: list[int] = []
 

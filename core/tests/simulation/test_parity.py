@@ -36,8 +36,7 @@ def learner_of(policy: dc.Policy, arms: int) -> dc.Learner:
     ids=lambda each: getattr(each, "label", ""),
 )
 def test_table_runs_play_as_the_learner_does(policy: dc.Policy, world: dc.environments.Environment) -> None:
-    every_round = np.arange(1, ROUNDS + 1)
-    engine = run_block(policy, world, ROUNDS, every_round, SEED, RUN, RUN + 1)
+    engine = run_block(policy, world, ROUNDS, np.arange(1, ROUNDS + 1), SEED, RUN, RUN + 1)
     learner = learner_of(policy, world.arms)
     noise, _ = run_streams(SEED, RUN)
     table = world.table(ROUNDS)

@@ -189,8 +189,7 @@ def test_negative_regret_is_drawn_one_run_is_enough_and_long_runs_fit(tmp_path: 
     assert np.isnan(single.summary()["standard_error"]["FTPL"])
     single.plot(tmp_path / "one.png", log=True)
     # Memory grows with the checkpoints, not with the rounds: T numbers per run would be 40 MB here.
-    long = dc.simulate(dc.FollowTheLeader(), EASY, 100_000, 50, seed=0)
-    assert long.data.nbytes < 200_000
+    assert dc.simulate(dc.FollowTheLeader(), EASY, 100_000, 50, seed=0).data.nbytes < 200_000
 
 
 TWO_ARMS = dc.environments.Bernoulli([0.2, 0.7])

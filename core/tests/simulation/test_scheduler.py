@@ -71,8 +71,7 @@ def test_nor_do_they_for_other_runs_that_resume(
     for block in sorted((tmp_path / "out" / "blocks").iterdir())[::2]:
         block.unlink()
     again = dc.simulate(policies, world, **given, out=tmp_path / "out")
-    saved = dc.Results.load(tmp_path / "out" / "results.nc")
-    for each in (many, again, saved):
+    for each in (many, again, dc.Results.load(tmp_path / "out" / "results.nc")):
         assert each.data.identical(one.data)
 
 

@@ -113,8 +113,7 @@ def test_a_recorded_log_next_to_the_specification(tmp_path: Path) -> None:
     path.write_text(
         f'{head}[[environment]]\n{tail}rows = "log.csv"\n[[environment]]\n{tail}rows = [[0.1, 0.9], [0.8, 0.2]]\n'
     )
-    plans = read_specification(path)
-    recorded, means = (plan.environment for plan in plans)
+    recorded, means = (plan.environment for plan in read_specification(path))
     assert isinstance(recorded, dc.environments.LossTable)
     assert isinstance(means, dc.environments.LossTable)
     assert (recorded.noise, means.noise) == ("none", "bernoulli")

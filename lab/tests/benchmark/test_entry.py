@@ -30,8 +30,7 @@ def made_entry() -> dict[str, Any]:
 
 
 def test_means_and_differences_are_those_of_the_house() -> None:
-    draw = np.random.default_rng(1)
-    own, other = draw.normal(size=(2, TASK.runs))
+    own, other = np.random.default_rng(1).normal(size=(2, TASK.runs))
     line = task_line(TASK, Played(own, None), dict.fromkeys(REFERENCES, other))
     mean, error, _, _ = interval(own, 0.95)
     assert line["regret"]["mean"] == pytest.approx(mean)

@@ -121,8 +121,7 @@ def test_policies_that_break_their_contract(line: str, message: str, tmp_path: P
 
 
 def test_a_file_that_changes_while_the_benchmark_runs(tmp_path: Path) -> None:
-    file = written(tmp_path, SOFT)
-    before = Source(str(file)).sha256
+    before = Source(str(written(tmp_path, SOFT))).sha256
     source = Source(str(written(tmp_path, SOFT.replace("0.1", "0.2"))))
     with pytest.raises(dc.ContractError, match="was changed while the benchmark ran; run the same command"):
         Worker(source, before, list(SIZE), None, 60.0)
@@ -215,8 +214,7 @@ def test_a_policy_in_python_has_a_process_a_task(tmp_path: Path, monkeypatch: py
     ],
 )
 def test_policies_that_break_their_process(line: str, limit: float, message: str, tmp_path: Path) -> None:
-    file = written(tmp_path, with_line(f"print('hello'); {line}"))
-    first = first_command(file, limit)
+    first = first_command(written(tmp_path, with_line(f"print('hello'); {line}")), limit)
     with (
         pytest.raises(dc.ContractError, match=rf"^mine\.py, in a short trial: {message}"),
         Pool(first, 1) as pool,
@@ -225,8 +223,7 @@ def test_policies_that_break_their_process(line: str, limit: float, message: str
 
 
 def test_a_worker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
-    file = written(tmp_path, with_line("time.sleep(1e6)"))
-    first = first_command(file, 600.0)
+    first = first_command(written(tmp_path, with_line("time.sleep(1e6)")), 600.0)
     command = [sys.executable, "-P", "-m", "decoupled_lab.benchmark.worker"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdin is not None

@@ -181,8 +181,7 @@ def test_a_coin_says_who_pays_for_a_look(policy: Any) -> None:
 
 
 def test_labels_reach_a_learner_as_labels_and_a_peer_as_losses() -> None:
-    task = QUICK["biased-judge-harsh-4"]
-    seed, here = np.random.SeedSequence(1), task.environment
+    seed, here = np.random.SeedSequence(1), QUICK["biased-judge-harsh-4"].environment
     contexts = [{"segment": "s0", "x": 0.0}]
     for policy, wants in ((dc.Ladder(), requests.LABELS), (THOMPSON, None)):
         playing: Any = player(policy, here, contexts, 4, seed, requests.LABELS, priced=False)

@@ -61,8 +61,7 @@ def test_an_entry_has_every_task_and_group(entered: tuple[Path, dict[str, Any]])
 def test_killed_runs_go_on_and_workers_agree(entered: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     file, entry = entered
     out = tmp_path / "out"
-    command = [sys.executable, "-c", KILLED, str(file), str(out)]
-    with subprocess.Popen(command) as process:
+    with subprocess.Popen([sys.executable, "-c", KILLED, str(file), str(out)]) as process:
         while not (kept := sorted(out.glob("blocks/entry-*/*.json"))) and process.poll() is None:
             time.sleep(0.01)
         process.kill()

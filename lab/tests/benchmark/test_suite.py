@@ -84,8 +84,7 @@ def test_a_policy_that_knows_an_arm_gains_nothing() -> None:
         def update(self, known: Any, arm: int, weight: float, loss: float) -> None: ...
 
     dc.Policy._known.pop("First")
-    task = replace(QUICK["alternating-8"], rounds=16, runs=200)
-    mean = task.play(First()).values.mean()
+    mean = replace(QUICK["alternating-8"], rounds=16, runs=200).play(First()).values.mean()
     assert mean == pytest.approx(16 * 0.125 * 7 / 8, rel=0.1)  # as of an arm at random
 
 

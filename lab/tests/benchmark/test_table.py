@@ -41,8 +41,7 @@ def test_bold_is_what_lies_below_the_reference() -> None:
     entry = made_up()
     text = to_markdown(entry)
     for group in entry["groups"]:
-        cells = rows_of(text, "group")[group["title"]]
-        for name, cell in zip(REFERENCES, cells, strict=True):
+        for name, cell in zip(REFERENCES, rows_of(text, "group")[group["title"]], strict=True):
             found = statistics.of_group(group, name)
             assert cell.startswith("**") == (found.high < 1.0)
             assert cell.strip("*").startswith(f"{found.ratio:.2f}")

@@ -39,8 +39,7 @@ def test_growth_is_judged_by_its_exponents(power: float, verdict: str) -> None:
     assert claim.verdict == verdict
     assert len(claim.parts) == 4
     assert all(abs(part.value - power) < 1e-9 for part in claim.parts)
-    rows = watched.adaptive_table(grown(power)).rows
-    assert f"{power:.2f}" in rows[0][2]
+    assert f"{power:.2f}" in watched.adaptive_table(grown(power)).rows[0][2]
 
 
 def test_rivals_are_judged_at_every_k_and_t() -> None:
@@ -197,8 +196,7 @@ def test_a_small_run_is_recorded_once_and_scored_as_the_family_is(tmp_path: Path
     experiment.measure(QUICK, tmp_path, done.append)
     assert (tmp_path / experiment.file).read_bytes() == before
     assert sum(done) == 2 * experiment.units(QUICK)
-    cells = experiment.regrets(tmp_path)
-    logs = held_out.log_ratios(cells, Ladder())
+    logs = held_out.log_ratios(experiment.regrets(tmp_path), Ladder())
     for place, instance in enumerate(family(3, held_out.SEED)):
         runs = 5 * max(1, 10_000 // instance.horizon)
         scored = score(Ladder(), [instance], runs, seed=place)

@@ -210,8 +210,7 @@ def test_pandoc_makes_the_other_forms_and_without_it_there_is_markdown_alone(
         (folder / name).mkdir()
         Image.new("RGB", (720, 500)).save(folder / name / f"{name}.png")
     print_replication(SECTIONS, folder)
-    said = capsys.readouterr().out
-    assert ("There is no PDF: install pandoc" in said) == (len(tools) < 2)
+    assert ("There is no PDF: install pandoc" in capsys.readouterr().out) == (len(tools) < 2)
     forms = {f"replication.{each}" for each in ("md", "tex", "pdf")[: 1 + len(tools)]}
     written = {path.name: path.read_text() for path in folder.iterdir() if path.is_file()}
     assert written.keys() == {"run.json", *forms}

@@ -41,8 +41,7 @@ def test_maps_are_reported() -> None:
     assert first.values.shape == (8, 12)
     assert first.values.min() == 1.0
     assert len(numbers_of(pictures[0]).splitlines()) == 1 + sum(p.policy == "FTPL" for p in points)
-    section = Section("", (), pictures, (tuned_map.winners(points),))
-    page = build_page("title", "", {}, [section])
+    page = build_page("title", "", {}, [Section("", (), pictures, (tuned_map.winners(points),))])
     data = json.loads(re.search(r'id="pictures">(.*?)</script>', page).group(1))  # type: ignore[union-attr]
     panel = data["pictures"][1]["panels"][0]
     assert panel["rows"] == ["2", "3", "5", "EXP3"]

@@ -132,8 +132,7 @@ def test_the_part_that_needs_most_counts() -> None:
     parts = [Measure(of, *each) for of, each in numbers.items()]
     above = judged("id", "", "", "", parts, 1.0)
     negated = [Measure(of, -value, -high, -low, runs) for of, value, low, high, runs in parts]
-    below = judged("id", "", "", "", negated, high=-1.0)
-    for claim in (above, below):
+    for claim in (above, judged("id", "", "", "", negated, high=-1.0)):
         assert claim.verdict == UNDECIDED
         assert claim.runs_to_decide == 4_400  # 400 * (0.2 / 0.1 * 1.654)^2, rounded up
         assert claim.to_dict()["runs_to_decide"] == 4_400

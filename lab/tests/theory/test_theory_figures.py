@@ -31,15 +31,13 @@ def smallest_on_a_phone(figure: Any) -> float:
 @pytest.mark.parametrize("name", PLAIN)
 def test_a_picture_is_written(name: str, tmp_path: Path) -> None:
     path = tmp_path / "new folder" / "picture.png"
-    figure = getattr(theory.figures, name)(path)
-    assert smallest_on_a_phone(figure) >= SMALLEST
+    assert smallest_on_a_phone(getattr(theory.figures, name)(path)) >= SMALLEST
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_violation_is_drawn_right_of_the_line(tmp_path: Path) -> None:
     report = theory.inspect([50.0, 0.0], eta=1.0)
-    figure = theory.figures.plot_tightness(report, tmp_path / "tightness.png")
-    axes = figure.axes[0]
+    axes = theory.figures.plot_tightness(report, tmp_path / "tightness.png").axes[0]
     (failing,) = [line for line in axes.get_lines() if line.get_label() == "as printed"]
     assert np.max(np.asarray(failing.get_xdata(), float)) > 1.0
     (holding,) = [line for line in axes.get_lines() if line.get_label() == "claimed"]

@@ -243,8 +243,7 @@ def test_helm_accepts_the_chart_and_renders_the_manifests() -> None:
     done = subprocess.run(
         ["helm", "template", "decoupled", str(CHART), *options], capture_output=True, text=True, check=True
     )
-    rendered = {each["kind"].lower(): each for each in yaml.safe_load_all(done.stdout)}
-    assert rendered == expected()
+    assert {each["kind"].lower(): each for each in yaml.safe_load_all(done.stdout)} == expected()
     options = ["--set-json", 'settings={"ACCESS_LOG": "true"}']
     done = subprocess.run(
         ["helm", "template", "x", str(CHART), *options], capture_output=True, text=True, check=True

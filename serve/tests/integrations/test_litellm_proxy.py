@@ -183,8 +183,7 @@ def test_it_serves_the_better_model_and_once(proxy: httpx.Client, models: StubMo
         assert len(set(asked)) == len(asked)
         assert set(asked) <= {"small", "large"}  # "other" is in the group, and not an arm
     assert {each["mirrored"]["arm"] for each in seen} == {"openai/small", "openai/large"}
-    learner = saved(folder / "chat.json", 61)
-    small, large = learner.exploitation_probabilities()
+    small, large = saved(folder / "chat.json", 61).exploitation_probabilities()
     assert small > 0.9 > large
     assert ask(proxy, "chat", "last").json()["choices"][0]["message"]["content"] == "I am small."
 
@@ -280,8 +279,7 @@ def test_a_failing_model_has_the_loss_1_and_a_shadow_does_not_trouble_clients(
     models.failing.add("large")
     try:
         for number in range(12):
-            answer = ask(proxy, "failing", f"failing {number}.")
-            assert "small" in answer.text
+            assert "small" in ask(proxy, "failing", f"failing {number}.").text
         assert models.of("failing ").count("small") == 12
         wait_for(lambda: "large" in models.of("failing "), "a shadow that failed")
         learner = saved(folder / "failing.json", 13)

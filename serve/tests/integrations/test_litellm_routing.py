@@ -215,8 +215,7 @@ async def test_money_is_charged_by_real_prices_and_given_back_for_requests_that_
         await group.settled()
     await group.settled()
     # 0.3 is set aside, then 0.25 paid: 0.25, 0.5, and the next could exceed 0.6.
-    modes = [mode for mode, _ in group.decider.drawn[20:]]
-    assert modes == ["both"] * 2 + ["exploit"] * 3
+    assert [mode for mode, _ in group.decider.drawn[20:]] == ["both"] * 2 + ["exploit"] * 3
     assert group.routing.spent == 0.5
 
 

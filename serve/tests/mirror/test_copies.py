@@ -71,8 +71,7 @@ def test_credentials_go_only_where_they_are_meant_to(start: Start, monkeypatch: 
 
 
 def test_a_body_above_the_limit_is_served_and_not_mirrored(start: Start) -> None:
-    limit = 'repeat = ["* /*"]\nbody_limit = 1000\n'
-    with start(SHARE + limit) as running:
+    with start(SHARE + 'repeat = ["* /*"]\nbody_limit = 1000\n') as running:
         known = running.http.post("/echo?limit", content=b"a" * 1001)
         unknown = running.http.post("/echo?limit", content=iter([b"a" * 600, b"b" * 600]))
         within = running.http.post("/echo?limit&within", content=b"c" * 1000)
@@ -188,8 +187,7 @@ def test_an_answer_counts_also_if_its_client_has_left(start: Start, explore: str
 def test_an_answer_that_a_copy_would_not_have_waited_for_is_none(start: Start) -> None:
     losses = {}
     for explore in ("stable", "next"):
-        backend = Fixed(explore=explore)
-        with start(f"{SHARE}timeout = 0.1\n", backend) as running:
+        with start(f"{SHARE}timeout = 0.1\n", Fixed(explore=explore)) as running:
             assert running.http.get("/slow:0.5").text == "stable"
             running.settled()
         [losses[explore]] = running.losses
@@ -249,8 +247,7 @@ async def test_no_copy_is_so_slow_that_verdicts_leave_it_out(tmp_path: Path, sta
     while len(copies):
         await asyncio.sleep(0)
     assert await begin("slow") is None
-    settings = experiment_settings(start.config("[mirror]\nqueue = 3\n"))
-    assert settings["patience"] > 24 + MOST
+    assert experiment_settings(start.config("[mirror]\nqueue = 3\n"))["patience"] > 24 + MOST
 
 
 def test_two_hundred_streams_at_once(start: Start) -> None:

@@ -66,8 +66,7 @@ def test_a_head_that_cannot_be_passed_on_is_a_502_and_counted(start: Start) -> N
         b"HTTP/1.1 999 Whatever\r\nContent-Length: 0\r\n\r\n",
         b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
     ]
-    backend = Fixed(explore="next")
-    with start(ALL, backend) as running:
+    with start(ALL, Fixed(explore="next")) as running:
         for answer in answers:
             found = running.http.post(raw(answer))
             assert found.status_code == 502, answer

@@ -320,8 +320,7 @@ async def test_what_is_held_follows_the_traffic_and_taking_never_waits() -> None
 
 @on_loop
 async def test_no_more_than_a_bounded_number_is_held() -> None:
-    backend = Fixed()
-    prefetch = Prefetch(backend)
+    prefetch = Prefetch(Fixed())
     await prefetch.start()
     for _ in range(10):
         for _ in range(5_000):

@@ -380,8 +380,7 @@ def test_it_is_said_beside_the_verdict(start: Start) -> None:
     with commanded(file) as (_, console, url):
         assert asking.get(f"{url}/ok").text in ("stable", "next")
         wait_for(lambda: asking.get(f"{console}/mirror").json()["judge"]["failed"], "a failure")
-        shown = run("client", "verdict", "mirror", "--url", console)
-        assert FAILED.format(1) in shown.output
+        assert FAILED.format(1) in run("client", "verdict", "mirror", "--url", console).output
         remark = asking.get(f"{console}/v1/experiments/mirror/verdict").json()[
             "remark"
         ]  # the console shows it

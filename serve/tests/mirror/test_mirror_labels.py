@@ -177,8 +177,7 @@ def test_a_service_elsewhere_keeps_them(start: Start) -> None:
     (start.folder / "functions.py").write_text(FUNCTIONS)
     with served(start.folder) as service:
         config = start.config(f'service = "{service.url}"\n{JUDGED}{LABELS}')
-        backend = counting(Remote(AsyncClient(service.url), config))
-        with mirror(config, backend) as running:
+        with mirror(config, counting(Remote(AsyncClient(service.url), config))) as running:
             status = asked(running, 20)
         assert len(kept(service.direct)) == status["labels"]["kept"] > 1
         assert service.http.get("/v1/experiments/chats").json()["labels"]["first"] == 4

@@ -107,8 +107,7 @@ def trail(entries: list[Any]) -> dict[str, Any]:
 def test_what_is_learned_is_told_and_recorded(start: Start, tmp_path: Path, elsewhere: bool) -> None:
     with served(tmp_path) as service:
         place = f'service = "{service.url}"\n' if elsewhere else ""
-        file = start.file(place + RULES)
-        config = read_config(file)
+        config = read_config(start.file(place + RULES))
         embedded = open_service(tmp_path / "store.db")
         backend = Remote(AsyncClient(service.url), config) if elsewhere else Embedded(embedded, config)
         with mirror(config, backend) as running:

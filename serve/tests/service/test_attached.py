@@ -483,8 +483,7 @@ POLICY = dc.ContextualLadder(numbers=("tokens",), vectors=("prompt",), vector_nu
 
 
 def test_a_service_logs_the_numbers_of_a_vector_and_replays_them(file: str, service: Service) -> None:
-    settings = Settings(POLICY.to_dict(), ("small", "large"), (0.0, 1.0))
-    here = started(file, settings)
+    here = started(file, Settings(POLICY.to_dict(), ("small", "large"), (0.0, 1.0)))
     twin = POLICY.start(("small", "large"), here.experiments.get("me", "one").result().seed)
     for turn in range(30):
         given: dict[str, Any] = (

@@ -166,8 +166,7 @@ def test_a_restored_store_has_the_trail_and_says_so(file: str, clock: Clock, tmp
     found = trail(service)[::-1]
     service.close()
     actions = [each.action for each in found]
-    copied = [action for _, action, _ in CHANGES[:-1]]
-    assert actions == ["key.add", *copied, "store.restore"]
+    assert actions == ["key.add", *(action for _, action, _ in CHANGES[:-1]), "store.restore"]
     assert (found[-1].subject, found[-1].caller, found[-1].new) == (
         "copy.db",
         TILL.caller,

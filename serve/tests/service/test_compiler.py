@@ -219,8 +219,7 @@ def test_a_batch_of_feedback_waits_only_for_policies_it_needs(tmp_path: Path) ->
         with Client(service.url, retries=once, outbox=tmp_path / "outbox", notify=let_go) as client:
             assert client.feedback(ids[0], loss=0.5) is None, "with an outbox nobody waits"
             assert client.flush().left == 1
-            losses = [Undelivered(each, 0.5) for each in ids]
-            results = client.feedback_many(losses)
+            results = client.feedback_many([Undelivered(each, 0.5) for each in ids])
             assert [getattr(each, "status", each) for each in results] == ["applied", "applied"]
             assert len(reasons) == 1
             assert client.flush().left == 0

@@ -110,8 +110,7 @@ def test_a_crash_leaves_the_rest_for_the_next_start(file: str, monkeypatch: pyte
     monkeypatch.setattr(deletion, "_erase", crash)
     service.deletion.delete("local", "old").result()
     service.deletion._background.close()
-    left = rows(service)
-    assert left > 0
+    assert rows(service) > 0
     service.close()
     assert faults(file) == [], "while some is left"
 

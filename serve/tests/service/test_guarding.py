@@ -200,8 +200,7 @@ def test_arms_that_are_down_are_not_chosen_and_a_retired_one_is_forgotten(opened
     assert service.listing.experiments("me").result().items[0].guardrails == dc.Guardrails(down=["b"])
     change(service, down=[])
     assert {each.explore for each in decide(service, count=30)} == {"a", "b", "c"}
-    logged = service.logs.read("me", "one").result()
-    assert logged[0].available == ("a", "c")
+    assert service.logs.read("me", "one").result()[0].available == ("a", "c")
 
 
 def test_replicas_share_one_budget(postgres: str) -> None:

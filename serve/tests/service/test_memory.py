@@ -53,8 +53,7 @@ def play(service: DecisionService, clock: Clock, names: list[str], rounds: int) 
                 seen.append(type(told.exception()).__name__)
     for name in names:
         state = service.experiments.state("me", name).result()
-        judged = service.verdicts.get("me", name).result()
-        seen += [state, judged]
+        seen += [state, service.verdicts.get("me", name).result()]
     return seen
 
 
@@ -198,8 +197,7 @@ def test_a_failed_restore_can_be_repeated(file: str, clock: Clock, monkeypatch: 
     monkeypatch.setattr(loader, "QUICK_ROWS", 20)
     service = quick_service(file, clock=clock)
     for _ in range(2):
-        error = service.decisions.decide("me", "large").exception()
-        assert "row 30" in str(error)
+        assert "row 30" in str(service.decisions.decide("me", "large").exception())
         assert len(service.decisions.decide("me", "small").result()) == 1
     store = service._session.store
     repair = "UPDATE decided SET explore = (explore + 2) % 3 WHERE seq = 30"

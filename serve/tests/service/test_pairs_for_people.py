@@ -206,8 +206,7 @@ def test_pairs_go_at_once_with_their_experiment(address: str, clock: Clock) -> N
 def test_the_service_deletes_by_itself(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("decoupled_serve.service.service.SIZES_EVERY", 0.0)
     clock = Clock()
-    service = quick_service(file, clock=clock)
-    kept(service)
+    kept(quick_service(file, clock=clock))
     clock.now += 8 * 86_400.0
     wait_for(lambda: SECRET.encode() not in Path(f"{file}-pairs").read_bytes(), "the file to be swept")
 
@@ -255,8 +254,7 @@ def test_a_key_that_labels_can_do_nothing_else(tmp_path: Path) -> None:
         def status(method: str, path: str, role: str, **sent: Any) -> int:
             return running.http.request(method, path, headers=keys[role], **sent).status_code
 
-        document = running.http.get("/v1/openapi.json").json()
-        for path, operations in document["paths"].items():
+        for path, operations in running.http.get("/v1/openapi.json").json()["paths"].items():
             for method in operations:
                 if path in ("/healthz", "/readyz", "/v1/access", lease.replace("one", "{name}")):
                     continue

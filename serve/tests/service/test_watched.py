@@ -213,8 +213,7 @@ def test_a_history_shows_what_was_shown_at_the_time(file: str, policy: str) -> N
         applied = service.experiments.state("me", "one").result().applied
         shown.append((applied, tuple(each.loss if each.observed else None for each in now.arms)))
     points = service.logs.history("me", "one", points=MOST_POINTS).result().points
-    was = {(each.observed, each.losses) for each in points}
-    assert set(shown) <= was
+    assert set(shown) <= {(each.observed, each.losses) for each in points}
 
 
 def test_a_history_of_many_arms_shows_those_that_are_exploited_most(file: str) -> None:

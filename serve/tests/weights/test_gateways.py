@@ -184,8 +184,7 @@ def edge(service: Service, urls: dict[str, str]) -> Iterator[tuple[Gateway, int]
 
 def write(service: Service, *words: str) -> Any:
     key = str(service.http.headers["Authorization"]).removeprefix("Bearer ")
-    command = ["weights", "checkout", "--url", service.url, *words]
-    return run(*command, env={"DECOUPLED_KEY": key})
+    return run("weights", "checkout", "--url", service.url, *words, env={"DECOUPLED_KEY": key})
 
 
 def to_nginx(service: Service, gateway: Gateway, *words: str) -> Any:

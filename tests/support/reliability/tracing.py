@@ -90,8 +90,7 @@ def _bytes(text: str) -> bytes:
 
 def _call(name: str, path: str, arguments: str, ending: str, begun: int, ended: int) -> Call:
     data = b"".join(_bytes(text) for text in _TEXT.findall(arguments))
-    after = _TEXT.sub("", arguments)
-    numbers = re.findall(r"(?<=, )\d+", after)
+    numbers = re.findall(r"(?<=, )\d+", _TEXT.sub("", arguments))
     result = re.search(r"\)\s+= (-?\d+)", ending)  # strace pads what it resumes
     offset = int(numbers[-1]) if name.startswith("pwrite") and numbers else -1
     return Call(name, _bytes(path).decode(), data, offset, begun, ended, int(result[1]) if result else -1)

@@ -203,8 +203,7 @@ class LadderTwin(FTPLTwin):
         gaps = self.gaps()
         if rate in ("means", "recent"):
             leader = self.two_best()[0] if rate == "means" else self.recent_best()[0]
-            everyone = np.full(len(gaps), 1 / len(gaps))
-            return everyone if leader < 0 else np.eye(len(gaps))[leader]
+            return np.full(len(gaps), 1 / len(gaps)) if leader < 0 else np.eye(len(gaps))[leader]
         return pareto_law_by_quad(self.eta * rate / self.c * gaps, self.alpha)
 
     def exploitation_law(self) -> Floats:
@@ -266,8 +265,7 @@ class LadderTwin(FTPLTwin):
             self.errors *= kept
             self.error_count = kept * self.error_count + 1
             for kind, told in enumerate((loss, loss - mean)):
-                past = fmean((self.raw, self.centred)[kind](arm))
-                self.errors[0, kind] += (told - past) ** 2
+                self.errors[0, kind] += (told - fmean((self.raw, self.centred)[kind](arm))) ** 2
                 self.errors[1, kind] += (told - self.recent_mean(arm, kind)) ** 2
         self.recent = self.recent * (1 - 1 / self.policy.memory)
         self.recent[self.serials[arm]] += (1.0, loss, loss - mean)

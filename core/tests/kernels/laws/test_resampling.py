@@ -69,8 +69,7 @@ def counted(perturbation: str, alpha: float, rank: int, among: int, cap: float) 
 @pytest.mark.slow
 @every_case
 def test_the_count_is_geometric(perturbation: str, alpha: float, conditional: bool) -> None:
-    law = law_of(perturbation, alpha)
-    for rank, w in enumerate(law):
+    for rank, w in enumerate(law_of(perturbation, alpha)):
         among = rank + 1 if conditional else 1
         chance = among * w
         counts = np.bincount(counted(perturbation, alpha, rank, among, np.inf).astype(np.int64))

@@ -122,8 +122,7 @@ def test_a_leader_that_falls_behind_is_followed(beta: float) -> None:
 @pytest.mark.parametrize("beta", EXTREME)
 @pytest.mark.parametrize("arms", [2, 64])
 def test_extreme_orders_are_solved_in_few_steps(beta: float, arms: int) -> None:
-    generator = np.random.default_rng(arms)
-    gaps = generator.exponential(1.0, arms) * (1.0 - beta)
+    gaps = np.random.default_rng(arms).exponential(1.0, arms) * (1.0 - beta)
     gaps -= gaps.min()
     weights, _, steps = weights_from(gaps, 0.0, beta)
     assert abs(weights.sum() - 1.0) < 1e-12
@@ -140,8 +139,7 @@ MOST_HYBRID_STEPS = 6
 
 
 def posed(estimates: Floats, gammas: Floats) -> Hybrid:
-    work = np.zeros((7, len(estimates)))
-    return Hybrid(estimates - estimates.min(), 2 / 3 * gammas, *work)
+    return Hybrid(estimates - estimates.min(), 2 / 3 * gammas, *np.zeros((7, len(estimates))))
 
 
 def solved(estimates: Floats, barrier: float, gammas: Floats) -> tuple[Hybrid, float, int]:

@@ -139,8 +139,7 @@ def test_the_envelope_is_above_q_and_its_sum_is_bounded(increments: list[float],
 
 def test_the_bound_is_nearly_reached() -> None:
     # A q that falls to nothing right after the first rank of a long stratum.
-    firsts = np.cumsum([len(each) for each in cut_into_strata(np.zeros(5000))])
-    last = int(firsts[-3])
+    last = int(np.cumsum([len(each) for each in cut_into_strata(np.zeros(5000))])[-3])
     _, _, whole = surrogate_of(np.where(np.arange(5000) > last, 1e12, 0.0), 1e6)
     q = definition(np.where(np.arange(5000) > last, 1e12, 0.0), 1e6)
     assert 1.25 < whole / q.sum() <= leader_tiered.GROWTH

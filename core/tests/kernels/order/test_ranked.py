@@ -239,8 +239,7 @@ def test_slots_are_small_parts_and_near_the_root_of_very_many(arms: int) -> None
 
 
 def test_ranks_are_found_however_old_the_guide_is() -> None:
-    estimates = np.arange(5000.0)
-    tiers = tiers_from(estimates)
+    tiers = tiers_from(np.arange(5000.0))
     blocks = int(tiers.counts[0])
     right = [block_of(tiers, rank) for rank in range(0, 5000, 7)]
     assert right[-1] == blocks - 1 > 10

@@ -143,8 +143,7 @@ positive_somewhere = st.lists(
 def test_no_index_of_weight_zero_is_drawn(values: list[float], seed: int, excess: float) -> None:
     # A sum that is too large leaves a remainder after the last index, as rounding may.
     weights = np.array(values)
-    stream = new_stream(np.random.SeedSequence(seed))
-    for words in (stream, np.array([0, 2**64 - 1], np.uint64)):
+    for words in (new_stream(np.random.SeedSequence(seed)), np.array([0, 2**64 - 1], np.uint64)):
         assert weights[sampling.categorical(weights, sampling.total(weights) * excess, words)] > 0.0
 
 
@@ -152,8 +151,7 @@ def test_categorical_inverts_the_cumulative_sum_and_failures_the_logarithm() -> 
     weights = np.array([0.25, 0.0, 0.5, 0.25])
     stream, same = stream_for("inverse"), stream_for("inverse")
     for _ in range(1000):
-        target = uniform(same)
-        expected = int(np.searchsorted([0.25, 0.25, 0.75, 1.0], target))
+        expected = int(np.searchsorted([0.25, 0.25, 0.75, 1.0], uniform(same)))
         assert sampling.categorical(weights, 1.0, stream) == expected
     # Both invert the same law; rounding moves a mark across a power once in 1e13.
     rng = np.random.default_rng(0)

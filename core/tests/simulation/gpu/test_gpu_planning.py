@@ -81,8 +81,7 @@ def test_runs_are_shared_out_in_whole_warps_and_their_results_fit() -> None:
     assert block_size(plan_of(1_000), (LARGE, LARGE)) == 500
     wave = LARGE.processors * resident_threads(needs(8).shape)
     assert block_size(plan_of(10_000_000), (LARGE,)) % wave == 0
-    all_rounds = plan_of(1_000_000, 10_000)
-    assert 8 * 10_000 * block_size(all_rounds, (LARGE,)) <= memory.BLOCK_BYTES
+    assert 8 * 10_000 * block_size(plan_of(1_000_000, 10_000), (LARGE,)) <= memory.BLOCK_BYTES
     asked = needs(64, 100_000, 10_000_000, adaptive=True)
     runs = most_runs(asked, LARGE)
     grid = launch_grid(asked, LARGE, runs)

@@ -194,8 +194,7 @@ def test_retention_keeps_what_replays(opened: Opened, address: str, clock: Clock
     service.decisions.feedback("me", kept[0].id, loss=0.25).result()
     state = service.experiments.state("me", "one").result()
     service.close()
-    again = opened()
-    assert again.experiments.state("me", "one").result() == state
+    assert opened().experiments.state("me", "one").result() == state
     names = ("disk", "clock", "durability")
     assert [
         check for check in examine(address, now=clock) if not check.good and check.name not in names
@@ -288,9 +287,7 @@ def test_each_segment_has_its_own_verdict_and_its_share_of_the_risk(file: str) -
 def test_they_are_the_sequences_of_their_own_observations(file: str) -> None:
     service = started(file)
     play(service, 30)
-    running = service._session.in_memory()[0]
-    whole = running.learner.inference.sequences
-    assert whole.pairs_arms
+    assert service._session.in_memory()[0].learner.inference.sequences.pairs_arms
     law = next(each for each in asked(service, "subject").segments if each.values == ("law",))
     twin = Sequences(2, 0.05 * share(1))
     for row in service.logs.read("me", "one").result():

@@ -97,8 +97,7 @@ class PythonCaller(Caller):
 
 
 def _refused(error: DecoupledError) -> Refused:
-    items = getattr(error, "items", None)
-    return Refused(type(error).__name__, str(error), as_json(items))
+    return Refused(type(error).__name__, str(error), as_json(getattr(error, "items", None)))
 
 
 NAMES = {
@@ -194,8 +193,7 @@ def test_dropped_connections_lose_and_double_nothing(service: Service, make: Mak
     with dropping_proxy(service, random_outcomes(1)) as url:
         client = make(url, retries=HASTY)
         for i in range(10):
-            decision = client.call("decide", name)
-            applied = client.call("feedback", decision["id"], loss=i / 10)
+            applied = client.call("feedback", client.call("decide", name)["id"], loss=i / 10)
             assert (applied["status"], applied["loss"]) == ("applied", i / 10)
         several = client.call("decide", name, count=5)
         items = [{"decision": each["id"], "reward": 1.0} for each in several]
@@ -369,8 +367,7 @@ def test_a_missing_or_wrong_key_is_reported_with_a_remedy(make: Make, tmp_path: 
                 make(closed.url, **options).call("experiments")
             assert caught.value.kind == "Unauthorized"
             assert "or set DECOUPLED_KEY" in caught.value.message
-        key = closed.key("read")["Authorization"].removeprefix("Bearer ")
-        client = make(closed.url, key=key)
+        client = make(closed.url, key=closed.key("read")["Authorization"].removeprefix("Bearer "))
         assert client.call("experiments")["experiments"] == []
         with pytest.raises(Refused) as caught:
             client.call("create", "x", **FTPL)

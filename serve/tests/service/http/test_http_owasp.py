@@ -290,8 +290,7 @@ def test_api8_a_browser_cannot_be_made_to_use_a_service_without_keys(tmp_path: P
 
 def test_api9_improper_inventory_management(service: Service) -> None:
     # What is served is what is documented, under a version or by a name that is listed here.
-    admin = service.key("admin")
-    document = service.http.get("/v1/openapi.json", headers=admin).json()
+    document = service.http.get("/v1/openapi.json", headers=service.key("admin")).json()
     outside = {path for path in document["paths"] if not path.startswith(("/v1/", "/ofrep/v1/"))}
     assert outside == {"/healthz", "/readyz", "/metrics"}
     for path, methods in document["paths"].items():

@@ -138,8 +138,7 @@ def test_a_real_prometheus_gets_data_for_every_rule_and_panel(service: Service, 
 
         wait_for(scraped, "four scrapes")
         for title, expression in panels():
-            data = ask("query", query=filled(expression))
-            assert data["result"], f"{title}: {expression}"
+            assert ask("query", query=filled(expression))["result"], f"{title}: {expression}"
         assert {each["value"][1] for each in ask("query", query="up")["result"]} == {"1"}
 
         def evaluated() -> list[dict[str, Any]]:

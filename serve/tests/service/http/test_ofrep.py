@@ -91,8 +91,7 @@ def test_without_a_targeting_key_evaluations_are_drawn(service: Service, context
     name = f"drawn-{len(context)}"
     service.create(name, arms=[f"arm-{i}" for i in range(50)])
     # Nothing is learned, so all 50 arms are equally likely: one arm in 20 draws has the probability 50**-19.
-    values = {evaluate(service, name, **context).json()["value"] for _ in range(20)}
-    assert len(values) > 1
+    assert len({evaluate(service, name, **context).json()["value"] for _ in range(20)}) > 1
     sent = {"Idempotency-Key": "once"}
     again = [service.http.post(f"{FLAGS}/{name}", headers=sent).json() for _ in range(3)]
     assert again[0] == again[1] == again[2]

@@ -25,8 +25,7 @@ def test_a_flush_precedes_every_acknowledgement(synchronous: str, tmp_path: Path
     tracing.need_strace()
     program = COMMAND if synchronous == "FULL" else (careless.__file__, synchronous)
     with serving(tmp_path / "store.db", tmp_path / "server.log", program) as server:
-        settings = {"policy": {"name": "FTPL"}, "arms": ["a", "b", "c"], "seed": 7}
-        server.create("traced", settings)
+        server.create("traced", {"policy": {"name": "FTPL"}, "arms": ["a", "b", "c"], "seed": 7})
         assert server.ask("POST", "/v1/experiments/traced/decisions")[0] == 201
         with tracing.traced(server.pid, tmp_path / "trace", *TRACED):
             writes = _acknowledged(server)
