@@ -358,11 +358,6 @@ def test_only_unfinished_files_are_removed(tmp_path: Path) -> None:
     remove_abandoned(tmp_path / "nowhere")
 
 
-pytestmark = [
-    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks"),
-    pytest.mark.slow,  # starts processes, in a fixture of the module
-]
-
 SCRIPT = """
 import json, os, sys, threading, warnings
 import decoupled as dc
@@ -434,6 +429,8 @@ def runs() -> list[dict[str, Any]]:
     return [json.loads(each.stdout) for each in done]
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
+@pytest.mark.slow  # starts processes, in a fixture of the module
 def test_forked_processes_share_what_was_known_and_no_ids_or_draws(runs: list[dict[str, Any]]) -> None:
     found = runs[0]
     for place in range(3):

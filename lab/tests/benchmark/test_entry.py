@@ -211,9 +211,6 @@ def test_latex_has_the_same_rows_and_the_same_in_bold() -> None:
         assert all(task["unit"] in text for task in entry["tasks"])
 
 
-pytestmark = pytest.mark.pages
-
-
 @pytest.fixture(scope="module")
 def entry() -> dict[str, Any]:
     return made_up()
@@ -233,6 +230,7 @@ def drawn(figure: Any) -> list[tuple[list[float], list[float], str]]:
     ]
 
 
+@pytest.mark.pages
 def test_each_group_has_its_interval_in_its_verdicts_colour(entry: dict[str, Any], figure: Figure) -> None:
     (axes,) = figure.axes
     for row, group in enumerate(entry["groups"]):
@@ -245,6 +243,7 @@ def test_each_group_has_its_interval_in_its_verdicts_colour(entry: dict[str, Any
     assert axes.get_xscale() == "log"
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("levels", [(1.0,), (0.03,), (0.3, 40.0)])
 def test_everything_lies_on_the_axis_and_so_does_one(levels: tuple[float, ...]) -> None:
     figure = picture.figure(made_up(levels=levels * (10 // len(levels))))
@@ -255,6 +254,7 @@ def test_everything_lies_on_the_axis_and_so_does_one(levels: tuple[float, ...]) 
     assert len(figure.axes[0].get_xticks()) <= 7
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("kind", ["png", "pdf"])
 def test_the_same_entry_gives_the_same_bytes(entry: dict[str, Any], tmp_path: Path, kind: str) -> None:
     for name in ("one", "other"):
@@ -262,6 +262,7 @@ def test_the_same_entry_gives_the_same_bytes(entry: dict[str, Any], tmp_path: Pa
     assert (tmp_path / f"one.{kind}").read_bytes() == (tmp_path / f"other.{kind}").read_bytes()
 
 
+@pytest.mark.pages
 def test_the_command_writes_tables_and_pictures(entry: dict[str, Any], tmp_path: Path) -> None:
     written = list(write_shown(entry, tmp_path, latex=True))
     assert written == ["table.md", "table.tex", "picture.png", "picture.pdf"]
