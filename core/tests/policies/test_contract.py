@@ -93,7 +93,12 @@ def pair_after(policy: dc.Policy, rounds: int, arms: int = ARMS) -> Pair:
 
 @every_class
 def test_every_policy_is_under_contract_and_a_frozen_description(name: str) -> None:
-    for policy in dc.Policy.known()[name].examples():
+    kind = dc.Policy.known()[name]
+    assert dc.Policy.from_dict({"name": name}) == kind()
+    # The default period of Forgetting is longer than the tests.
+    assert kind is dc.Forgetting or kind.examples()[0] == kind(), "the defaults come first"
+    for policy in kind.examples():
+        assert type(policy) is kind, "examples() gives policies of its class"
         fields = [field.name for field in dataclasses.fields(cast(Any, policy))]
         for field in [*fields, "something_new"]:
             with pytest.raises(dataclasses.FrozenInstanceError):
@@ -103,18 +108,10 @@ def test_every_policy_is_under_contract_and_a_frozen_description(name: str) -> N
         assert again == policy
         assert {policy: "here"}[again] == "here"
         assert eval(repr(policy), dict(dc.Policy.known())) == policy
-    kind = dc.Policy.known()[name]
-    assert dc.Policy.from_dict({"name": name}) == kind()
-    for policy in kind.examples():
         assert json.loads(policy.to_json())["name"] == name
         assert dc.Policy.from_json(policy.to_json()) == kind.from_json(policy.to_json()) == policy
         with pytest.raises(dc.ParameterError, match="gamma"):
             dc.Policy.from_dict({**policy.to_dict(), "gamma": 0.5})
-    kind = dc.Policy.known()[name]
-    assert {type(policy) for policy in kind.examples()} == {kind}, "examples() gives policies of its class"
-    # The default period of Forgetting is longer than the tests.
-    assert kind is dc.Forgetting or kind.examples()[0] == kind(), "the defaults come first"
-    for policy in kind.examples():
         assert isinstance(twin_of(policy, ARMS), Twin)
 
 

@@ -210,13 +210,9 @@ def test_everything_can_be_asked(service: Service, make: Make, kind: Kind) -> No
     assert (made["status"], made["loss_range"], made["deadline_seconds"]) == ("ready", [0, 250], 60)
     assert client.call("experiment", name) == made
     assert client.call("experiments", after=name[:-1], limit=1)["experiments"][0]["name"] == name
-    decision = client.call(
-        "decide", name, mode="explore", available=["red", "blue"], idempotency_key="once"
-    )
-    assert (
-        client.call("decide", name, mode="explore", available=["red", "blue"], idempotency_key="once")
-        == decision
-    )
+    asked = {"mode": "explore", "available": ["red", "blue"], "idempotency_key": "once"}
+    decision = client.call("decide", name, **asked)
+    assert client.call("decide", name, **asked) == decision
     assert decision["explore"] in ("red", "blue")
     assert decision["exploit"] is None
     assert client.call("feedback", decision["id"], loss=True, arm=decision["explore"])["loss"] == 1.0
@@ -235,10 +231,8 @@ def test_everything_can_be_asked(service: Service, make: Make, kind: Kind) -> No
     assert (aware["context"], aware["unknown_context"]) == ({"subject": "text"}, "refuse")
     about = client.call("decide", aware["name"], context={"subject": "law"})
     assert (about["context"], about["advice"]) == ({"subject": "law"}, None)
-    contextual = {"name": "ContextualLadder", "segments": ["subject"]}
-    routed = client.call("create", f"why-{kind[0]}", arms=["red", "blue"], policy=contextual, seed=7)[
-        "name"
-    ]
+    routed, policy = f"why-{kind[0]}", {"name": "ContextualLadder", "segments": ["subject"]}
+    client.call("create", routed, arms=["red", "blue"], policy=policy, seed=7)
     for _ in range(8):
         about = client.call("decide", routed, context={"subject": "law"}, why=True)
         assert about["why"]["segment"] == ["law"]
@@ -279,9 +273,8 @@ def test_labels_are_sent_now_or_later(service: Service, make: Make, kind: Kind) 
         ("feedback", third["id"], {"judged": {}}, "ParameterError"),
     ]
     for call, id_, what, error in refused:
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(Refused, match=f"^{error}: "):
             client.call(call, id_, **what)
-        assert caught.value.kind == error
 
 
 def test_refusals_have_the_same_names(service: Service, make: Make, kind: Kind) -> None:
@@ -295,12 +288,10 @@ def test_refusals_have_the_same_names(service: Service, make: Make, kind: Kind) 
         ("Gone", "its deadline has passed", ["feedback", decision], {"loss": 0.5}),
     ]
     for error, words, call, options in asked:
-        with pytest.raises(Refused, match=words) as caught:
+        with pytest.raises(Refused, match=rf"^{error}: .*{words}"):
             client.call(*call, **options)
-        assert caught.value.kind == error
-    with pytest.raises(Refused, match="outbox: this client has none; pass") as caught:
+    with pytest.raises(Refused, match=r"^ParameterError: outbox: this client has none; pass"):
         client.call("flush")
-    assert caught.value.kind == "ParameterError"
     items = [{"decision": "none-1", "loss": 0.5}, {"decision": decision, "loss": 0.5}]
     results = client.call("feedback_many", items)
     assert [each["error"]["name"] for each in results] == ["NotFound", "Gone"]
@@ -316,9 +307,8 @@ def test_refusals_have_the_same_names(service: Service, make: Make, kind: Kind) 
 )  # fmt: skip
 def test_feedback_is_refused_before_it_is_sent(make: Make, feedback: dict[str, Any], message: str) -> None:
     client = make("http://127.0.0.1:9")
-    with pytest.raises(Refused, match=message) as caught:
+    with pytest.raises(Refused, match=f"^ParameterError: {message}"):
         client.call("feedback", "1f2e-7", **feedback)
-    assert caught.value.kind == "ParameterError"
     with pytest.raises(Refused, match=message):
         client.call("feedback_many", [{"decision": "1f2e-7", **feedback}])
 
@@ -326,10 +316,9 @@ def test_feedback_is_refused_before_it_is_sent(make: Make, feedback: dict[str, A
 def test_addresses_and_names_are_checked_and_names_escaped(make: Make, service: Service) -> None:
     for url in ("127.0.0.1:8000", "localhost:8000", "ftp://x", "http://", "", "http://x:port"):
         with pytest.raises(
-            Refused, match=r"url = .*: must be an address that begins with http://"
-        ) as caught:
+            Refused, match=r"^ParameterError: url = .*: must be an address that begins with http://"
+        ):
             make(url)
-        assert caught.value.kind == "ParameterError"
     client = make("http://127.0.0.1:9")
     for name in ("a/state", "", ".."):
         with pytest.raises(Refused, match=r"name = .*without '/'"):
@@ -338,10 +327,8 @@ def test_addresses_and_names_are_checked_and_names_escaped(make: Make, service: 
             client.call("feedback", name, loss=0.5)
     client = make(service.url)
     for name in ("a?b=c", "a b", "a#b", "a%2Fstate"):
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(Refused, match=r"^Invalid: name: "):  # of the path, and not of a query
             client.call("experiment", name)
-        assert caught.value.kind == "Invalid"
-        assert caught.value.message.startswith("name: "), "of the path, and not of a query"
 
 
 def test_an_unreachable_service_is_named_without_its_password(make: Make) -> None:
@@ -363,15 +350,12 @@ def test_an_unreachable_service_is_named_without_its_password(make: Make) -> Non
 def test_a_missing_or_wrong_key_is_reported_with_a_remedy(make: Make, tmp_path: Path) -> None:
     with served(tmp_path, open_to_all=False) as closed:
         for options, rule in (({}, "key: is missing; "), ({"key": "dk_x"}, "key: is unknown to ")):
-            with pytest.raises(Refused, match=rule) as caught:
+            with pytest.raises(Refused, match=f"^Unauthorized: {rule}.*or set DECOUPLED_KEY"):
                 make(closed.url, **options).call("experiments")
-            assert caught.value.kind == "Unauthorized"
-            assert "or set DECOUPLED_KEY" in caught.value.message
         client = make(closed.url, key=closed.key("read")["Authorization"].removeprefix("Bearer "))
         assert client.call("experiments")["experiments"] == []
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(Refused, match=r"^Forbidden: "):
             client.call("create", "x", **FTPL)
-        assert caught.value.kind == "Forbidden"
 
 
 @pytest.mark.parametrize(
@@ -388,9 +372,8 @@ def test_a_missing_or_wrong_key_is_reported_with_a_remedy(make: Make, tmp_path: 
 def test_only_temporary_errors_are_retried(make: Make, status: int, tries: int, kind_of_error: str) -> None:
     with answering((status, {"Location": "/elsewhere"}, {"detail": "no"})) as (url, seen):
         client = make(url, retries={"attempts": 3, "first": 0.001})
-        with pytest.raises(Refused, match="no") as caught:
+        with pytest.raises(Refused, match=f"^{kind_of_error}: .*no"):
             client.call("decide", "x")
-    assert caught.value.kind == kind_of_error
     assert [each.path for each in seen] == ["/v1/experiments/x/decisions"] * tries
     assert len({each.headers["idempotency-key"] for each in seen}) == 1
     assert len({json.dumps(each.body) for each in seen}) == 1
@@ -414,25 +397,21 @@ def test_a_policy_that_is_being_compiled_is_waited_for(make: Make) -> None:
         assert "the service is compiling FTPL for experiment 'x'" in told
     broken = {"detail": "it does not compile", "title": "Compilation failed"}
     for status, problem, error in ((503, compiling, "Compiling"), (500, broken, "NotCompiled")):
-        with answering((status, {}, problem)) as (url, _), pytest.raises(Refused) as caught:
+        with answering((status, {}, problem)) as (url, _), pytest.raises(Refused, match=f"^{error}: "):
             make(url, retries=quick | {"compiling": 0}).call("decide", "x")
-        assert caught.value.kind == error
-    with answering((200, {}, {"status": "failed", "problem": "why"})) as (url, _):
-        with pytest.raises(Refused, match="why") as caught:
-            make(url).call("create", "x", **FTPL)
-        assert caught.value.kind == "NotCompiled"
+    failed = {"status": "failed", "problem": "why"}
+    with answering((200, {}, failed)) as (url, _), pytest.raises(Refused, match=r"^NotCompiled: .*why"):
+        make(url).call("create", "x", **FTPL)
 
 
 def test_an_answer_that_is_late_or_not_json_is_an_error_and_retry_after_is_heeded(make: Make) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # connects, and never answers
         client = make(f"http://127.0.0.1:{silent.getsockname()[1]}", retries=ONCE, timeout=0.05)
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(Refused, match=r"^Unreachable: "):
             client.call("decide", "x")
-    assert caught.value.kind == "Unreachable"
-    with answering((200, {}, b"<html>a proxy</html>")) as (url, _), pytest.raises(Refused) as caught:
+    said = pytest.raises(Refused, match=r"^ServiceError: .*the answer is not JSON")
+    with answering((200, {}, b"<html>a proxy</html>")) as (url, _), said:
         make(url, retries=ONCE).call("decide", "x")
-    assert caught.value.kind == "ServiceError"
-    assert "the answer is not JSON" in caught.value.message
     refused = (429, {"Retry-After": "1"}, {"detail": "too many", "title": "Too many requests"})
     with answering(refused, (201, {}, DECISION)) as (url, seen):
         client = make(url, retries={"attempts": 2, "first": 0.0})
@@ -452,9 +431,8 @@ def test_an_outbox_survives_the_program(service: Service, make: Make, kind: Kind
                 assert client.call("feedback", each["id"], loss=0.25, arm=each["explore"]) is None
         assert client.call("feedback", "0123456789abcdef-1", loss=0.5) is None
         assert len(list(folder.glob("*.json"))) == 4, "on disk before the program ends"
-        with pytest.raises(Refused, match="another loss") as caught:
+        with pytest.raises(Refused, match=r"^ParameterError: .*another loss"):
             client.call("feedback", decisions[0]["id"], loss=0.75)
-        assert caught.value.kind == "ParameterError"
         client.call("close")  # nothing is lost, so it is no error
         torn = folder / ".0123.json.0123456789abcdef"  # the program died while it wrote
         torn.write_bytes(b'{"decision": "')
