@@ -146,11 +146,7 @@ def common_calls(init: Any) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     sums = Sequences(3).sums
     by_arm = ArmTotals(sums.moments, sums.counts, sums.rounds, sums.flow)
     yield "add_observations", add_observations, (_packed(sums, seen), by_arm, sums.pairs.totals(), 0)
-    yield (
-        "merge_groups",
-        rounds.merge_groups,
-        (rng.random((120, 3)), 50, rng.random(3), rng.random(3)),
-    )
+    yield ("merge_groups", rounds.merge_groups, (rng.random((120, 3)), 50, rng.random(3), rng.random(3)))
     stream, pending = new_stream(np.random.SeedSequence(3)), room(dc.FTPL(), 4)
     rules, some = pending.rules, dc.FTPL().layout.new_state(4)
     some.floats[:] = rng.random(some.floats.shape)
@@ -193,11 +189,7 @@ def common_calls(init: Any) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     state = STRATA.layout.new_state(300)
     STRATA.layout.row(state, "estimates")[:] = rng.random(300).round(2)
     init(np.array(STRATA.params(), np.float64), *state)
-    yield (
-        "fill_exploration_law",
-        leader_tiered.fill_exploration_law,
-        (3.0, 1.0, state, np.empty(300)),
-    )
+    yield ("fill_exploration_law", leader_tiered.fill_exploration_law, (3.0, 1.0, state, np.empty(300)))
 
 
 def adversary_calls(adversary: Adversary) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:

@@ -208,9 +208,7 @@ class LearnerMachine(RuleBasedStateMachine):
     # Deciding
 
     @rule(
-        how=st.sampled_from(["decide", "explore", 1, 2, 4]),
-        bits=st.none() | BITS,
-        predictions=PREDICTIONS,
+        how=st.sampled_from(["decide", "explore", 1, 2, 4]), bits=st.none() | BITS, predictions=PREDICTIONS
     )
     def decide(self, how: str | int, bits: int | None, predictions: list[float | None] | None) -> None:
         model, reachable, learner = self.model, self.chosen(bits), self.learner

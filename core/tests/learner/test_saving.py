@@ -150,11 +150,7 @@ def test_save_replaces_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("failure", [OSError("disk full"), KeyboardInterrupt()], ids=["error", "interrupt"])
 @pytest.mark.parametrize("existed", [True, False])
 def test_a_failed_save_leaves_the_old_file_alone(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    step: str,
-    failure: BaseException,
-    existed: bool,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, failure: BaseException, existed: bool
 ) -> None:
     path = tmp_path / "learner.json"
     learner = small()

@@ -85,10 +85,7 @@ def test_nothing_of_the_package_needs_a_compiler_or_loads_one() -> None:
 
 @pytest.mark.parametrize(
     ("code", "switch"),
-    [
-        (OWN_POLICY, ""),
-        ("import decoupled as dc; dc.UCB1().start(arms=2).decide()", "off"),
-    ],
+    [(OWN_POLICY, ""), ("import decoupled as dc; dc.UCB1().start(arms=2).decide()", "off")],
     ids=["a function of one's own", "switched off"],
 )
 def test_without_numba_the_message_names_the_extra(code: str, switch: str) -> None:

@@ -53,10 +53,7 @@ def test_draws_have_the_law_that_ties_share(policy: dc.FTPL) -> None:
         assert abs(terms.mean() - 1.0) < 5.0 * error  # 45 of them: once in 40,000 seeds
 
 
-@given(
-    estimates=st.lists(st.sampled_from([0.0, 0.5, 1.0, 7.25]), min_size=2, max_size=12),
-    data=st.data(),
-)
+@given(estimates=st.lists(st.sampled_from([0.0, 0.5, 1.0, 7.25]), min_size=2, max_size=12), data=st.data())
 @settings(deadline=None, max_examples=60)
 def test_the_law_is_free_of_the_numbers_of_arms(estimates: list[float], data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(len(estimates))))

@@ -251,9 +251,7 @@ def estimates(
     ids=lambda each: getattr(each, "label", ""),
 )
 @pytest.mark.parametrize(
-    "policy",
-    [dc.Exp3(), CENTRED_EXP3, *([CENTRED_FTPL] if EVERY else [])],
-    ids=lambda each: each.label,
+    "policy", [dc.Exp3(), CENTRED_EXP3, *([CENTRED_FTPL] if EVERY else [])], ids=lambda each: each.label
 )
 def test_estimates_are_unbiased_for_what_is_reported(
     policy: dc.Policy, traffic: Traffic, share: float, slope: float, base: float
