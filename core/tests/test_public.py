@@ -27,18 +27,8 @@ def lookup(path: str) -> object:
     return found
 
 
-DOORS = (
-    "base",
-    "cli",
-    "client",
-    "environments",
-    "extend",
-    "inference",
-    "learner",
-    "policies",
-    "simulation",
-    "testing",
-)
+DOORS = ["base", "cli", "client", "environments", "extend", "inference", "learner"]
+DOORS += ["policies", "simulation", "testing"]
 
 
 def names_of(door: str) -> dict[str, object]:

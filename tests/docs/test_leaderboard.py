@@ -89,12 +89,8 @@ def test_sound_entries_are_ranked_and_of_two_of_one_policy_neither_is_taken(fold
 
 
 def test_policies_whose_intervals_overlap_share_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {
-        "a": Ratio(0.5, 0.4, 0.6),
-        "b": Ratio(0.6, 0.5, 0.7),
-        "c": Ratio(0.8, 0.65, 0.9),
-        "d": Ratio(2.0, 1.9, 2.1),
-    }
+    ratios = ((0.5, 0.4, 0.6), (0.6, 0.5, 0.7), (0.8, 0.65, 0.9), (2.0, 1.9, 2.1))
+    found = {name: Ratio(*ratio) for name, ratio in zip("abcd", ratios, strict=True)}
     monkeypatch.setattr(leaderboard.statistics, "overall", found.get)
     assert list(leaderboard.ranks(list(found))) == ["1–2", "1–3", "2–3", "4"]  # noqa: RUF001
 

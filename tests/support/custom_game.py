@@ -47,9 +47,6 @@ class ScriptedGreedy(dc.Policy):
     params_type = GreedyParams
     functions = Functions(init, decide, update)
 
-    def params(self) -> GreedyParams:
-        return GreedyParams(self.epsilon)
-
 
 class GrudgeParams(NamedTuple):
     price: float
@@ -77,6 +74,3 @@ class ScriptedGrudge(dc.environments.Adversary):
 
     params_type = GrudgeParams
     functions = AdversaryFunctions(losses, note)
-
-    def params(self) -> GrudgeParams:
-        return GrudgeParams(self.price)

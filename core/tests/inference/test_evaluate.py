@@ -119,13 +119,8 @@ def test_every_form_of_a_log_agrees(tmp_path: Path) -> None:
         writer.writeheader()
         writer.writerows({key: "" if each is None else each for key, each in row.items()} for row in ROWS)
     columns = {name: [row[name] for row in ROWS] for name in ROWS[0]}
-    for log in (
-        frame,
-        columns,
-        pa.Table.from_pylist(ROWS),
-        tmp_path / "log.csv",
-        str(tmp_path / "log.parquet"),
-    ):
+    files = (tmp_path / "log.csv", str(tmp_path / "log.parquet"))
+    for log in (frame, columns, pa.Table.from_pylist(ROWS), *files):
         assert dc.evaluate(log, policy="b") == RESULT
 
 

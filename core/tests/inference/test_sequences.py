@@ -297,14 +297,8 @@ def test_sums_that_no_observations_led_to_are_refused() -> None:
                 assert np.isfinite(ends).all(), (name, place, bad)
         home[name] = packed
     assert refused > 3 * taken
-    for name, value in {
-        "risk": 2.0,
-        "drift": 1,
-        "coupled": None,
-        "compared": [-1],
-        "contenders": 1,
-        "next_look": -1,
-    }.items():
+    wrong = {"risk": 2.0, "drift": 1, "coupled": None, "compared": [-1], "contenders": 1, "next_look": -1}
+    for name, value in wrong.items():
         with pytest.raises(StateError, match=name):
             Sequences.from_dict({**good, name: value})
     with pytest.raises(StateError, match="settled"):

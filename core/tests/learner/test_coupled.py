@@ -102,14 +102,8 @@ COMPARED = np.array([0.3, 0.55, 0.6, 0.95])
 # The chance that the statistical test below fails on sound code, were its seed drawn afresh.
 FALSE_ALARM = 1e-3
 
-ESTIMATORS = [
-    dc.FTPL(),
-    dc.Ladder(),
-    dc.TsallisINF(),
-    dc.TsallisINF(estimator="centred"),
-    dc.Exp3(),
-    dc.Exp3(estimator="centred"),
-]
+CENTRED = [dc.TsallisINF(estimator="centred"), dc.Exp3(estimator="centred")]
+ESTIMATORS = [dc.FTPL(), dc.Ladder(), dc.TsallisINF(), dc.Exp3(), *CENTRED]
 
 
 def taught(policy: dc.Policy, rounds: int = 40, **options: Any) -> dc.Learner:

@@ -79,11 +79,8 @@ def test_what_is_fed_has_the_labels_mean(judge: str, late: int, monkeypatch: pyt
 
 def test_it_is_a_learner_without_labels_that_observes_the_estimate() -> None:
     """An obvious twin: the line by least squares over all labels, the formula, and one map for all rounds."""
-    game, twin, rules = (
-        Game("favours the worse arm", seed=5),
-        dc.Ladder().start(2, seed=5),
-        dc.Labels(share=0.25),
-    )
+    game, rules = Game("favours the worse arm", seed=5), dc.Labels(share=0.25)
+    twin = dc.Ladder().start(2, seed=5)
     seen = [(0.0, 0.0)] * 10 + [(1.0, 1.0)] * 10
     wanted = 0
     for number in range(600):
@@ -139,9 +136,7 @@ def _mixed(policy: dc.Policy, watched: bool = True) -> dc.Learner:
     if watched:
         learner.watch(expired_loss=7)
     if not policy.coupled:
-        learner.guardrails = (
-            dc.Guardrails(incumbent="b", holdout=0.1) if watched else dc.Guardrails(holdout=0.1)
-        )
+        learner.guardrails = dc.Guardrails(incumbent="b" if watched else None, holdout=0.1)
     context: dict[str, Any] = {"context": {"kind": "x"}} if policy.contextual else {}
     for number in range(120):
         available = ["a", "b"] if number % 5 == 0 else None
@@ -228,9 +223,8 @@ def test_labels_that_are_overdue_forgotten_or_late_count_as_missing() -> None:
 def _observe(**given: Any) -> Callable[[], object]:
     learner = dc.FTPL().start(2, seed=1, labels=dc.Labels(share=0.001, first=1))
     wants, wants_none = learner.decide(), learner.decide()
-    return partial(
-        learner.observe, {"wants": wants, "wants none": wants_none}[given.pop("decision")], **given
-    )
+    decision = {"wants": wants, "wants none": wants_none}[given.pop("decision")]
+    return partial(learner.observe, decision, **given)
 
 
 @pytest.mark.parametrize(
@@ -290,9 +284,8 @@ def test_an_interrupt_leaves_all_or_nothing(act: str) -> None:
         return learner, acts[act]
 
     def content(learner: dc.Learner) -> Any:
-        return {
-            k: v for k, v in json.loads(learner.to_json())["content"].items() if k not in ("tag", "stream")
-        }
+        found = json.loads(learner.to_json())["content"]
+        return {name: found[name] for name in found.keys() - {"tag", "stream"}}
 
     (start, _), (done, call) = case(), case()
     call()
@@ -376,12 +369,8 @@ def test_a_bias_for_what_it_sees_first_is_found() -> None:
         decision, first = learner.decide(), luck.choice(["explore", "exploit"])
         wins = luck.random() < 0.8
         judged = first if wins else ("exploit" if first == "explore" else "explore")
-        learner.observe(
-            decision,
-            judged=judged,  # type: ignore[arg-type]
-            position=1.0 if wins else -1.0,
-            preference="tie" if decision.label else None,
-        )
+        told: Any = {"judged": judged, "preference": "tie" if decision.label else None}
+        learner.observe(decision, position=1.0 if wins else -1.0, **told)
     found = learner.inference.judge().position_bias
     assert found is not None
     assert 0.4 < found.low <= 0.6 <= found.high < 0.8

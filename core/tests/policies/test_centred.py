@@ -90,13 +90,8 @@ def test_a_conic_solver_has_no_second_form() -> None:
 
 def test_one_law_has_one_code_whatever_the_options() -> None:
     for kind in (dc.FTPL, dc.TsallisINF, dc.Exp3):
-        options: tuple[dict[str, Any], ...] = (
-            {},
-            {"estimator": "centred"},
-            {"c_exploit": 3.0},
-            {"schedule": "losses"},
-        )
-        forms: list[Any] = [kind(**each) for each in options]
+        options = ({"estimator": "centred"}, {"c_exploit": 3.0}, {"schedule": "losses"})
+        forms: list[Any] = [kind(), *(kind(**each) for each in options)]
         assert len({each.functions for each in forms}) == 1
         assert len({dc.Forgetting(each, period=9).params_type for each in forms}) == 1
         # Rows that an option does not need take no memory.

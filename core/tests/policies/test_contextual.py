@@ -233,11 +233,8 @@ def test_a_watched_learner_knows_the_law_of_each_decision() -> None:
 def test_what_is_no_context_is_refused_by_name_and_changes_nothing(told: dict[str, Any], said: str) -> None:
     learner = played(POLICY.start(arms=ARMS, seed=5), 2, 5)
     before = learner.to_json()
-    told = (
-        {**told, "context": {"subject": "of a segment not seen yet", **told.get("context", {})}}
-        if not isinstance(told.get("context"), list)
-        else told
-    )
+    if not isinstance(told.get("context"), list):
+        told = told | {"context": {"subject": "of a segment not seen yet", **told.get("context", {})}}
     with pytest.raises(dc.DecoupledError) as refusal:
         learner.decide(**told)
     assert said in str(refusal.value)
@@ -327,10 +324,8 @@ def test_a_policy_without_segments_names_none_and_one_without_contexts_refuses_t
 def test_a_log_that_is_refused_or_interrupted_leaves_no_segment_behind() -> None:
     learner = played(POLICY.start(arms=ARMS, seed=5), 2, 5)
     before = learner.to_json()
-    rows = [
-        {"explore": "a", "propensity": 0.5, "loss": 0.5, "context": {"subject": each}}
-        for each in ("new", 1.5)
-    ]
+    row = {"explore": "a", "propensity": 0.5, "loss": 0.5}
+    rows = [{**row, "context": {"subject": each}} for each in ("new", 1.5)]
     with pytest.raises(dc.ParameterError, match=r"records\[1\]: context\['subject'\] = 1.5: must be"):
         learner.replay(rows)
     assert learner.to_json() == before

@@ -11,13 +11,8 @@ from support.centred_ftpl import CENTRED_FTPL
 from support.statistics import chi_square_p
 from support.twins.ftpl import FTPLTwin, StrataTwin
 
-FORMS = [
-    dc.FTPL(),
-    dc.FTPL(ranking="sorting"),
-    dc.FTPL(ranking="strata"),
-    CENTRED_FTPL,
-    CENTRED_FTPL.at(10_000),
-]
+SORTING, STRATA = (dc.FTPL(ranking=ranking) for ranking in ("sorting", "strata"))
+FORMS = [dc.FTPL(), SORTING, STRATA, CENTRED_FTPL, CENTRED_FTPL.at(10_000)]
 every_form = pytest.mark.parametrize("policy", FORMS, ids=lambda policy: policy.label)
 
 # The chance that some statistical test below fails on a sound program, over random seeds.

@@ -118,9 +118,6 @@ class Loud(dc.environments.Adversary):
     params_type = Params
     functions = AdversaryFunctions(too_high, forget)
 
-    def params(self) -> Params:
-        return Params(self.level)
-
 
 @pytest.mark.parametrize("wrong", [1.25, -3.0, float("nan")])
 @pytest.mark.parametrize("checkpoints", [[5_000], [1_233, 5_000], [1_234, 5_000], [1_235, 5_000]])

@@ -338,9 +338,7 @@ class Stamped(dc.Policy):
     kept = ("stamp",)
     params_type = StampedParams
     functions = Functions(init, decide, update_stamped)
-
-    def params(self) -> StampedParams:
-        return StampedParams(0.0)
+    nothing: float = 0.0
 
 
 def test_pending_decisions_keep_what_their_updates_read() -> None:

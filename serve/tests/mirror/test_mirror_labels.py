@@ -199,15 +199,8 @@ def test_rejudge_says_how_often_judges_agree_with_people(start: Start) -> None:
     other.write_text(
         (start.folder / "mirror.toml").read_text().replace("functions:judge", "functions:gold")
     )
-    words = [
-        "rejudge",
-        str(start.folder / "mirror.toml"),
-        "--store",
-        str(start.store),
-        "--judge",
-        str(other),
-    ]
-    done = run(*words)
+    words = ["rejudge", str(start.folder / "mirror.toml"), "--store", str(start.store)]
+    done = run(*words, "--judge", str(other))
     assert done.exit_code == 0, done.output
     _, first, new, *_ = done.output.splitlines()
     assert "0.00 (0.00 to" in first

@@ -65,9 +65,8 @@ def test_it_is_kept_with_any_policy_and_changes_no_draw(address: str, log: Any, 
     assert (first.tags, first.baseline) == (ALL["tags"], {"small": 2.0, "3": 7.40625})
     assert list(first.context) == sorted(FIELDS)
     assert (first.context["tokens"], first.context["beta"]) == (312.0, True)
-    assert (
-        first.context["subject"] == "law zebra" if log == "plain" else len(first.context["subject"]) == 32
-    )
+    subject = first.context["subject"]
+    assert subject == "law zebra" if log == "plain" else len(subject) == 32
     assert one(service, context={"tokens": None}).context is None
     page = service.listing.decisions("me", "one").result().items
     assert [each.context for each in page] == [None, *[first.context] * 4]
@@ -100,13 +99,13 @@ def test_the_same_idempotency_key_compares_what_is_attached(file: str) -> None:
     service, asked = started(file, SETTINGS), {**ALL, "key": "zebra", "idempotency_key": "k"}
     first = one(service, **asked)
     assert one(service, **asked | {"baseline": {"small": 2.0, "3": 7.40625}}) == first
-    others = (
-        {"tags": {"a": "b"}},
-        {"baseline": {"small": 2}},
-        {"context": {"subject": "art"}},
-        {"key": "other"},
-    )
-    for other in ({"idempotency_key": "k"}, *(asked | each for each in others)):
+    parts: Any = {
+        "tags": {"a": "b"},
+        "baseline": {"small": 2},
+        "context": {"subject": "art"},
+        "key": "other",
+    }
+    for other in ({"idempotency_key": "k"}, *(asked | {name: each} for name, each in parts.items())):
         with pytest.raises(Conflict, match="another request") as caught:
             one(service, **other)
         assert "zebra" not in str(caught.value)

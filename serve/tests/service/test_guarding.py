@@ -62,13 +62,8 @@ def test_a_service_serves_what_a_guarded_learner_serves(opened: Opened) -> None:
 @pytest.mark.parametrize("drift", [True, False])
 def test_cheapest_arm_and_frozen_keys_replay_to_the_bit(opened: Opened, address: str, drift: bool) -> None:
     """Whatever is asked in between: a verdict takes in evidence that a log does not tell of."""
-    rules = dc.Guardrails(
-        cheapest_within=0.4,
-        prices={"a": 1.0, "b": 2.0, "c": 3.0},
-        risk=0.5,
-        drift=drift,
-        switch_margin=0.05,
-    )
+    given: Any = {"cheapest_within": 0.4, "prices": {"a": 1.0, "b": 2.0, "c": 3.0}, "switch_margin": 0.05}
+    rules = dc.Guardrails(risk=0.5, drift=drift, **given)
     service, losses = opened(snapshot_every=90), {"a": 0.1, "b": 0.0, "c": 0.9}
     settings = Settings({"name": "Exp3"}, ARMS, guardrails=rules, log_keys="off", patience=2)
     service.experiments.put("me", "one", settings, seed=7).result()
@@ -163,12 +158,8 @@ def test_wrong_guardrails_and_budgets_are_refused_and_change_nothing(opened: Ope
     limited = service.experiments.set_budget("me", "numbers", {"cost": {"2": 1}, "total": 1}).result()
     assert limited.budget.cost == {2: 1}
     service.experiments.set_budget("me", "one", {"rate": [2, 60.0], "cost": 1, "total": 3}).result()
-    made = [
-        *decide(service),
-        *decide(service, mode="explore"),
-        *decide(service),
-        *decide(service, mode="explore"),
-    ]
+    modes: Any = ("both", "explore", "both", "explore")
+    made = [each for mode in modes for each in decide(service, mode=mode)]
     assert [(each.mode, each.limited_by) for each in made] == [
         ("both", None), ("explore", None), ("exploit", "rate"), ("exploit", "rate"),
     ]  # fmt: skip

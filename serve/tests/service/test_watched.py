@@ -356,12 +356,13 @@ def test_the_status_says_whether_it_is_open(service: Service, method: str) -> No
     assert (rolled_back.status_code, rolled_back.json()["state"]) == (200, "failed")
     for_programs = ask(service, method, arm="bad", closed="200")
     assert (for_programs.status_code, for_programs.json()["state"]) == (200, "failed")
-    for query in (
+    wrong: Any = (
         {},
         {"arm": "nobody"},
         {"arm": "next", "margin": "nan"},
         {"arm": "next", "when": "waiting"},
-    ):
+    )
+    for query in wrong:
         assert ask(service, method, **query).status_code == 422, query
 
 

@@ -167,13 +167,9 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> Any:
         simulator["XDG_CACHE_HOME"] = fits_folder(tmp_path_factory)
         paths = os.pathsep.join([str(ROOT / "core/src"), str(ROOT / "tests")])
         # The words of a random stream overflow, and NumPy warns about it in code that is not compiled.
+        program = str(ROOT / "tests/support/interpreted_gpu.py")
         done = subprocess.run(
-            [
-                sys.executable,
-                "-W",
-                "ignore::RuntimeWarning",
-                str(ROOT / "tests/support/interpreted_gpu.py"),
-            ],
+            [sys.executable, "-W", "ignore::RuntimeWarning", program],
             env={**os.environ, **simulator, "PYTHONPATH": paths},
             capture_output=True,
             text=True,

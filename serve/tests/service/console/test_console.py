@@ -114,9 +114,7 @@ def slide(page: Any, name: str, value: float) -> None:
 def test_by_keyboard_alone_from_nothing_to_a_live_experiment(tab: Tab, service: Service) -> None:
     page = tab.open("")
     page.get_by_role("link", name="Create an experiment").wait_for()
-    assert page.get_by_role("link", name="Create a demo experiment").is_visible(), (
-        "a visitor without data has a way"
-    )
+    assert page.get_by_role("link", name="Create a demo experiment").is_visible(), "a way without data"
     for _ in range(12):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.textContent") == "Create an experiment":
@@ -181,13 +179,9 @@ def test_what_changes_a_live_experiment_is_asked_twice_and_by_name(tab: Tab, ser
     service.create("asked-twice", arms=["red", "green", "blue"])
     page = tab.open("experiments/asked-twice")
     page.get_by_text("Add or retire arms").click()
+    asked = "Retire red from asked-twice? Decisions no longer name a retired arm."
     for fill, start, words, answer in (
-        (
-            "red",
-            "Retire arms",
-            "Retire red from asked-twice? Decisions no longer name a retired arm.",
-            "Cancel",
-        ),
+        ("red", "Retire arms", asked, "Cancel"),
         ("violet", "Add arms", "Add violet to asked-twice?", "Cancel"),
         (None, "Archive …", "Archive asked-twice? It will make no more decisions", "Keep it"),
     ):
@@ -211,9 +205,8 @@ def test_what_changes_a_live_experiment_is_asked_twice_and_by_name(tab: Tab, ser
 
 def test_the_kill_switch_is_one_click_and_a_confirmation(tab: Tab, service: Service) -> None:
     service.create("pinning", arms=["red", 7, "<b>blue</b>"])
-    service.http.put(
-        "/v1/experiments/pinning/budget", json={"share": 0.5, "cost": 1, "allowance": [2, 86400]}
-    )
+    budget = {"share": 0.5, "cost": 1, "allowance": [2, 86400]}
+    service.http.put("/v1/experiments/pinning/budget", json=budget)
     service.http.patch("/v1/experiments/pinning/guardrails", json={"floors": {"7": 0.1}, "down": ["red"]})
     service.decide("pinning", count=20)
     page = tab.open("experiments/pinning")
@@ -246,9 +239,8 @@ def test_the_kill_switch_is_one_click_and_a_confirmation(tab: Tab, service: Serv
 
 
 def test_guardrails_and_the_budget_are_changed_by_forms(tab: Tab, service: Service) -> None:
-    service.create(
-        "changing", arms=["red", 7, "a: b"], guardrails={"pinned": "red", "floors": {"a: b": 0.1}}
-    )
+    rules = {"pinned": "red", "floors": {"a: b": 0.1}}
+    service.create("changing", arms=["red", 7, "a: b"], guardrails=rules)
     page = tab.open("experiments/changing")
     rules, budget = page.locator("#change-guardrails"), page.locator("#change-budget")
     page.get_by_text("Change the guardrails", exact=True).click()
@@ -314,11 +306,8 @@ def test_an_experiment_starts_with_guardrails_a_budget_and_labels(tab: Tab, serv
     page.click("#create button[type=submit]")
     page.locator("table.arms tbody tr").first.wait_for(timeout=COMPILING)
     made = service.http.get("/v1/experiments/all-set").json()
-    assert (made["risk"], made["guardrails"]["incumbent"], made["guardrails"]["risk"]) == (
-        0.01,
-        "control",
-        0.02,
-    )
+    rules = made["guardrails"]
+    assert (made["risk"], rules["incumbent"], rules["risk"]) == (0.01, "control", 0.02)
     assert (made["budget"]["share"], made["labels"]["share"], made["labels"]["first"]) == (0.25, 0.2, 50)
 
 
@@ -370,10 +359,9 @@ def test_an_experiment_begins_with_its_verdict(tab: Tab, service: Service) -> No
     said = page.locator("#regret").inner_text()
     regret = found["regret"]
     assert f"than always using {found['regret_against']}, which looks best now, would have" in said
+    # So the two do not seem to contradict each other.
     asked = page.locator("div:has(> #regret) > h3").inner_text()
-    assert asked == "What did the exploited arms cost so far?", (
-        "so the two do not seem to contradict each other"
-    )
+    assert asked == "What did the exploited arms cost so far?"
     assert "Which arm is best is another question: see the top of the page." in said
     assert f"{abs(regret['high']):.1f} more" in said
     assert "95%, however often you look" in said
@@ -418,29 +406,21 @@ def test_traffic_moves_the_numbers(tab: Tab, service: Service) -> None:
     tab.until(lambda: tab.tile("decisions") == 1200)
     state = service.http.get("/v1/experiments/moving/state").json()
     assert state["decisions"] == 1200 == state["applied"] + state["pending"]
-    assert 210 < state["pending"] < 390, (
-        "a quarter of the feedback never comes; 6 standard deviations each side"
-    )
+    # A quarter of the feedback never comes; 6 standard deviations each side.
+    assert 210 < state["pending"] < 390
     tab.until(lambda: tab.tile("pending") == state["pending"] and tab.tile("applied") == state["applied"])
     judged = service.http.get("/v1/experiments/moving/verdict").json()["arms"]
     losses = [[f"{each['loss'][end]:.2f}" for end in ("estimate", "low", "high")] for each in judged]
     known = page.locator("table.arms td[data-label='Mean loss']")
     tab.until(lambda: [each.replace(" to", "").split() for each in known.all_inner_texts()] == losses)
-    rows = [
-        [
-            cell.strip()
-            for cell in page.locator("table.arms tbody tr").nth(i).locator("th, td").all_inner_texts()
-        ]
-        for i in range(3)
-    ]
-    for i, (arm, exploit, explore, _, used, tried) in enumerate(rows):
+    for i, row in enumerate(page.locator("table.arms tbody tr").all()):
+        cells = [cell.strip() for cell in row.locator("th, td").all_inner_texts()]
+        arm, exploit, explore, _, used, tried = cells
         assert arm == state["arms"][i]
         assert exploit == shown_share(state["exploitation"][i])
         assert explore == shown_share(state["exploration"][i])
-        assert [int(cell.replace(",", "")) for cell in (used, tried)] == [
-            state["plays_exploit"][i],
-            state["plays_explore"][i],
-        ]
+        assert int(used.replace(",", "")) == state["plays_exploit"][i]
+        assert int(tried.replace(",", "")) == state["plays_explore"][i]
     assert state["exploitation"][2] > 0.5, "the world's best arm is the one that was chosen"
     assert page.locator("#share-chart path[data-layer=blue]").count() > 0
     page.get_by_text("Show as a table").first.click()
@@ -455,11 +435,8 @@ def test_an_experiment_that_learns_by_requests_is_created(tab: Tab, service: Ser
     page.fill("#name", "by-request")
     page.select_option("#policy", "by context")
     page.locator("#context").wait_for()
-    for text, words in (
-        ("", "needs at least one"),
-        ("subject", "“subject” must be"),
-        ("a: text\na: text", "“a: text”"),
-    ):
+    wrong = {"": "needs at least one", "subject": "“subject” must be", "a: text\na: text": "“a: text”"}
+    for text, words in wrong.items():
         page.fill("#context", text)
         page.click("#create button[type=submit]")
         page.locator("#create .problem", has_text=words).wait_for()
@@ -502,9 +479,7 @@ def test_what_users_name_is_text(tab: Tab, service: Service) -> None:
     assert page.locator("table.arms tbody th").all_inner_texts() == HOSTILE
     assert page.locator(".legend li").all_inner_texts() == HOSTILE
     assert page.locator("#best option").all_inner_texts() == HOSTILE
-    page.evaluate(
-        "location.hash = 'experiments/' + encodeURIComponent('<img src=x onerror=window.hurt=1>')"
-    )
+    page.evaluate("location.hash = 'experiments/' + encodeURIComponent('<img src=x onerror=hurt=1>')")
     page.get_by_role("heading", name="No such experiment").wait_for()
     assert page.locator("main img, main script").count() == 0
     assert page.evaluate("window.hurt") is None
@@ -620,11 +595,8 @@ def test_a_key_stays_in_its_tab(browser: Any, tmp_path: Path) -> None:
         page.keyboard.press("Enter")
         page.get_by_role("link", name="Create an experiment").wait_for()
         assert not page.locator("#key-form").is_visible()
-        assert page.evaluate("[Object.values(sessionStorage), localStorage.length, document.cookie]") == [
-            [key],
-            0,
-            "",
-        ]
+        kept = page.evaluate("[Object.values(sessionStorage), localStorage.length, document.cookie]")
+        assert kept == [[key], 0, ""]
         page.reload()
         page.get_by_role("link", name="Create an experiment").wait_for()
         other = context.new_page()
@@ -666,10 +638,8 @@ def test_only_what_a_key_may_do_is_offered(page: Any, tmp_path: Path, role: str,
             page.locator("table.arms tbody tr").first.wait_for()
             buttons = page.locator(BUTTONS).all_inner_texts()
             wanted = ["Download log as CSV", "Download log as Parquet"]
-            if role != "read":
-                wanted += (
-                    ["Draw 10 times", "Send test traffic"] if name == "for-show" else ["Copy the example"]
-                )
+            trials = {"for-show": ["Draw 10 times", "Send test traffic"], "for-real": ["Copy the example"]}
+            wanted += trials[name] if role != "read" else []
             if role == "admin":
                 wanted += ["New", "Archive …", "Pin …"]  # those of forms are folded away
             assert sorted(buttons) == sorted(wanted)
@@ -728,11 +698,8 @@ def test_the_files_need_no_key_and_allow_nothing_from_elsewhere(tmp_path: Path) 
     with served(tmp_path, open_to_all=False) as locked:
         for path, (content, kind) in FILES.items():
             answer = locked.http.get(path)
-            assert (answer.status_code, answer.content, answer.headers["content-type"]) == (
-                200,
-                content,
-                kind,
-            )
+            assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
+            assert answer.content == content
             rules = answer.headers["content-security-policy"]
             assert "default-src 'none'" in rules
             assert "unsafe" not in rules

@@ -151,12 +151,8 @@ def test_evaluations_are_feedback_and_feedback_is_an_evaluation(service: Service
 
 def test_evaluations_that_cannot_count_are_rejected_one_by_one(service: Service) -> None:
     made = service.decide("models")["id"]
-    told = [
-        scored(made, 0.5),
-        scored(made, "good"),
-        scored("nothing-1", 0.5),
-        {"gen_ai.evaluation.score.value": 1.0},
-    ]
+    nameless = {"gen_ai.evaluation.score.value": 1.0}
+    told = [scored(made, 0.5), scored(made, "good"), scored("nothing-1", 0.5), nameless]
     found = service.http.post("/v1/logs", json=evaluations(*told)).json()["partialSuccess"]
     assert (found["rejectedLogRecords"], "is not a number" in found["errorMessage"]) == ("3", True)
     assert service.http.get(f"/v1/decisions/{made}").json()["status"] == "applied"
