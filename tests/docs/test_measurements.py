@@ -58,9 +58,7 @@ def test_regrets_are_those_of_the_code(instance: str, policy: str) -> None:
 
 def test_the_tool_writes_only_the_groups_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name, rival = "FTPL compiled, K = 8", "NumPy, textbook step"
-    monkeypatch.setattr(
-        engine, "measure", lambda repetitions: [Ratio(name, 1.0, rival, 9.0, 412.3, 99.0, 512.6)]
-    )
+    monkeypatch.setattr(engine, "measure", lambda _: [Ratio(name, 1.0, rival, 9.0, 412.3, 99.0, 512.6)])
     out = tmp_path / "measurements.json"
     arguments = ["measure.py", "engine", "--machine", "newer-xeon", "--out", str(out)]
     monkeypatch.setattr(sys, "argv", arguments)

@@ -34,9 +34,7 @@ def buckets(text: str) -> list[int]:
     for size in (3, 4, 5):
         for gram in (text[at : at + size] for at in range(len(text) - size + 1)):
             powers = (pow(0x9E3779B97F4A7C15, size - at, 2**64) for at in range(size))
-            found.append(
-                sum(ord(each) * power for each, power in zip(gram, powers, strict=True)) % 2**64 >> 52
-            )
+            found.append(sum(ord(c) * power for c, power in zip(gram, powers, strict=True)) % 2**64 >> 52)
     return found
 
 
@@ -103,9 +101,7 @@ def test_a_text_is_learned_as_its_numbers_are_by_any_door() -> None:
     replayed = POLICY.start(["a", "b"], seed=3)
     assert replayed.replay(log) == len(log)
     for each in (learner, replayed):  # 0.5 is what a coin would have
-        laws = [
-            (each.exploitation_probabilities(context=context), kind) for context, kind in requests(2, 50)
-        ]
+        laws = [(each.exploitation_probabilities(context=asked), kind) for asked, kind in requests(2, 50)]
         assert np.mean([law[int(kind != "code")] for law, kind in laws]) > 0.9
     missing: dict[str, Any] = {"tokens": 0.3, "subject": "a"}
     law = learner.exploitation_probabilities(context=missing | {"prompt": None})

@@ -16,9 +16,7 @@ from decoupled.inference.pairs import BETS, MOST, PRIOR
 from decoupled.inference.sums import Observation
 from decoupled.inference.verdicts import best_looking
 
-GOAL = -np.log(
-    0.05 * 0.9 / 6
-)  # of each pair of three arms: a tenth of the risk is for arms that come later
+GOAL = -np.log(0.05 * 0.9 / 6)  # of each pair of three arms: a tenth of the risk is for later arms
 
 
 def drawn(count: int, means: list[float], seed: int = 0) -> list[Observation]:

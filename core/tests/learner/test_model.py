@@ -337,9 +337,7 @@ class LearnerMachine(RuleBasedStateMachine):
         self.learner.forget(decision.id if by_id else decision)
         self.model.forgotten += 1
 
-    @precondition(
-        lambda self: self.policy != LADDER
-    )  # which bounds the baselines of a log by its propensities
+    @precondition(lambda self: self.policy != LADDER)  # which bounds a log's baselines by its propensities
     @rule(records=RECORDS, as_mappings=st.booleans())
     def replay(self, records: list[tuple[int, float, float]], as_mappings: bool) -> None:
         given: list[Any] = self.log_of(records)

@@ -145,17 +145,13 @@ class FTPL(dc.PythonPolicy):
 
 
 def test_your_own_class_is_found_by_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        dc.Policy, "_known", dict(dc.Policy._known)
-    )  # other tests list the policies by name
+    monkeypatch.setattr(dc.Policy, "_known", dict(dc.Policy._known))  # other tests list the policies
     module = f"own_{tmp_path.name.replace('-', '_')}"  # not yet imported
     (tmp_path / f"{module}.py").write_text(OWN)
     text = GOOD.replace('name = "FollowTheLeader"', f'name = "{module}.FTPL"\nshare = 0.3')
     policies = plans_of(text, tmp_path)[0].policies
     assert [type(each).__module__ for each in policies] == ["decoupled.policies.ftpl"] * 4 + [module]
-    with pytest.raises(
-        dc.ParameterError, match=r"line 10.*no module nowhere; put nowhere\.py beside this file"
-    ):
+    with pytest.raises(dc.ParameterError, match=r"line 10.*no module nowhere; put nowhere\.py beside"):
         plans_of(text.replace(f"{module}.", "nowhere."), tmp_path)
 
 

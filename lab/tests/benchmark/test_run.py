@@ -47,9 +47,7 @@ def test_an_entry_has_every_task_and_group(entered: tuple[Path, dict[str, Any]])
     assert entry["policy"]["name"] == "Soft()"
     assert (entry["policy"]["kind"], entry["policy"]["file"]) == ("python", "soft.py")
     assert [task["name"] for task in entry["tasks"]] == [task.name for task in SUITE.tasks(TINY)]
-    assert [group["name"] for group in entry["groups"]] == [
-        name for name in GROUPS if name not in NEED_DATA
-    ]
+    assert [each["name"] for each in entry["groups"]] == [each for each in GROUPS if each not in NEED_DATA]
     for task, line in zip(SUITE.tasks(TINY), entry["tasks"], strict=True):
         assert (line["switches"] is not None) == (line["group"] == "switches")
         assert set(line["references"]) == set(line["differences"]) == set(REFERENCES)

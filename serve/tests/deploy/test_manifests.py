@@ -121,9 +121,7 @@ def test_the_schemas_refuse_a_misspelt_key() -> None:
 def pods() -> list[tuple[str, Any]]:
     found = {path.stem: manifest(path) for path in MANIFESTS}
     kinds = ("Deployment", "Job")
-    return [
-        (name, each["spec"]["template"]["spec"]) for name, each in found.items() if each["kind"] in kinds
-    ]
+    return [(name, one["spec"]["template"]["spec"]) for name, one in found.items() if one["kind"] in kinds]
 
 
 @pytest.mark.parametrize(("name", "pod"), pods(), ids=lambda value: value if isinstance(value, str) else "")

@@ -295,9 +295,7 @@ PLAIN = b"/ /items /items/ /my%20items /a.b/.well-known/x /100%25 /caf%C3%A9 /a+
 
 def test_an_exception_cannot_be_evaded_and_what_is_allowed_is_allowed_to_the_letter() -> None:
     assert [path for path in EVASIONS if RULES.allows("GET", path, [])] == []
-    assert [path for path in PLAIN if not RULES.allows("GET", path, [])] == [], (
-        "every upstream reads these alike"
-    )
+    assert [path for path in PLAIN if not RULES.allows("GET", path, [])] == [], "all read these alike"
     others = (b"/v1/Search", b"/v1/search/", b"/v1/search;x", b"/v1/search%20")
     assert [path for path in others if RULES.allows("POST", path, [])] == []
     assert RULES.allows("POST", b"/v1/search", [])
@@ -382,9 +380,7 @@ def test_without_decisions_copies_are_counted(start: Start, caplog: pytest.LogCa
         assert running.http.get("/x?sink-failing").status_code == 202
         wait_for(lambda: running.status()["not_mirrored"]["no_decision"] == 1, "a count")
         backend.failing = ZeroDivisionError("a mistake")
-        wait_for(
-            lambda: running.http.get("/x?sink-failing") and "a mistake" in caplog.text, "what went wrong"
-        )
+        wait_for(lambda: running.http.get("/x?sink-failing") and "a mistake" in caplog.text, "what failed")
         wait_for(lambda: accounted(found := running.status()) == found["received"], "every copy counted")
         assert running.status()["queue"] == 0
 

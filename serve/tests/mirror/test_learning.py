@@ -258,9 +258,7 @@ def test_a_mirror_that_is_told_to_end_finishes_what_it_began(tmp_path: Path) -> 
             threads = [threading.Thread(target=stream) for _ in range(20)]
             for thread in threads:
                 thread.start()
-            wait_for(
-                lambda: asking.get(f"{console}/mirror").json()["in_flight"] == 20, "twenty open answers"
-            )
+            wait_for(lambda: asking.get(f"{console}/mirror").json()["in_flight"] == 20, "twenty answers")
             assert "<html" in asking.get(f"{console}/").text  # the console of the embedded service
             assert asking.get(f"{console}/v1/experiments/mirror").json()["status"] == "ready"
             assert b"decoupled_mirror_queue " in asking.get(f"{console}/mirror/metrics").content

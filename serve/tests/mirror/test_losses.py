@@ -429,9 +429,7 @@ def test_the_check_has_a_sample_judged(start: Start) -> None:
 
 def test_kinds_of_failures_are_bounded_and_tell_the_most_frequent() -> None:
     counts = Judgements()
-    loud = [
-        number for number in range(1, 1001) if counts.failed(f"Kind{min(number, 30)}: {'x' * 500}", 0.0)
-    ]
+    loud = [turn for turn in range(1, 1001) if counts.failed(f"Kind{min(turn, 30)}: {'x' * 500}", 0.0)]
     assert loud == [1, 10, 100, 1000]
     assert (len(counts.failures), counts.failures["other"]) == (21, 980)
     assert len(str(counts.problem)) < 300

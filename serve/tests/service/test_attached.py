@@ -378,9 +378,7 @@ def test_keys_keep_arms_and_the_log_holds_what_is_set(address: str, log_keys: An
     assert [each.key for each in page] == [None, *reversed(logged)]
     service.logs.export("me", "one", tmp_path / "log.csv", "csv").result()
     with (tmp_path / "log.csv").open() as lines:
-        assert [line["key"] for line in csv.DictReader(lines)][-14:] == [
-            each or "" for each in (*logged, None)
-        ]
+        assert [row["key"] for row in csv.DictReader(lines)][-14:] == [key or "" for key in (*logged, None)]
     if log_keys == "plain":
         assert logged == [*KEYS, KEYS[0]]
     elif log_keys == "off":

@@ -232,9 +232,7 @@ def test_no_backup_export_log_or_audit_has_a_pair(address: str, tmp_path: Path, 
         assert SECRET not in text
     assert SECRET.encode() not in (tmp_path / backup).read_bytes()
     if not address.startswith("postgres"):
-        assert SECRET.encode() in (tmp_path / "store.db-pairs").read_bytes(), (
-            "the test looks for the right thing"
-        )
+        assert SECRET.encode() in (tmp_path / "store.db-pairs").read_bytes(), "the test would find it"
         assert SECRET.encode() not in (tmp_path / "store.db").read_bytes()
         assert (tmp_path / "store.db-pairs").stat().st_mode & 0o77 == 0
 

@@ -105,9 +105,7 @@ def test_the_ai_route_is_one_by_its_crd_and_asks_each_backend_for_its_model() ->
     text = AiGatewayRoute("front", 80, {"large": "gpt-5"}).text(shares)
     validator = jsonschema_rs.Draft7Validator(AI_ROUTE)
     assert [error.message for error in validator.iter_errors(json.loads(text))] == []
-    assert list(validator.iter_errors(json.loads(HttpRoute("front", 80).text(shares)))), (
-        "no other kind fits"
-    )
+    assert list(validator.iter_errors(json.loads(HttpRoute("front", 80).text(shares)))), "no other fits"
     refs = json.loads(text)["spec"]["rules"][0]["backendRefs"]
     assert refs == [
         {"name": "small", "weight": 2500}, {"name": "large", "modelNameOverride": "gpt-5", "weight": 7500},

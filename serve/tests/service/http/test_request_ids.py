@@ -136,9 +136,7 @@ def test_a_key_is_named_and_never_shown(tmp_path: Path, lines: StringIO) -> None
         [made] = service.direct.keys.list().result()
         [created] = service.direct.audit.read(action="experiment.create").result()
     # Requests to the service of the other tests may be logged late.
-    access = [
-        each for each in objects(lines, "decoupled.access", 3) if each["caller"] != "address 127.0.0.1"
-    ]
+    access = [one for one in objects(lines, "decoupled.access", 3) if one["caller"] != "address 127.0.0.1"]
     assert {each["caller"] for each in access} == {f"key {made.id}"}
     assert {each["key_label"] for each in access} == {"test"}
     assert (created.caller, created.label) == (f"key {made.id}", "test")
