@@ -20,13 +20,8 @@ PROJECT, SERVE, LAB = (
     for package in ("core", "serve", "lab")
 )
 # What a distribution is imported as, where the names differ.
-MODULES = {
-    "opentelemetry-exporter-otlp-proto-http": "opentelemetry",
-    "opentelemetry-sdk": "opentelemetry",
-    "prometheus-client": "prometheus_client",
-    "numba-cuda": "numba",
-    "scikit-learn": "sklearn",
-}
+MODULES = dict.fromkeys(("opentelemetry-exporter-otlp-proto-http", "opentelemetry-sdk"), "opentelemetry")
+MODULES |= {"prometheus-client": "prometheus_client", "numba-cuda": "numba", "scikit-learn": "sklearn"}
 
 # Every optional package is hidden; so is what they bring along. Each line is tried by itself.
 SCRIPT = """

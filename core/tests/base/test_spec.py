@@ -196,10 +196,8 @@ def test_a_label_keeps_what_tells_it_apart() -> None:
     other = dc.FTPL(
         alpha=2.0, c=1.0, ranking="sorting", estimator="centred", c_exploit=0.5, kappa=0.4, lam=0.1
     )
-    assert [("lam=0.3" in name, "lam=0.1" in name) for name in short_labels([LONG, other])] == [
-        (True, False),
-        (False, True),
-    ]
+    labels = [("lam=0.3" in name, "lam=0.1" in name) for name in short_labels([LONG, other])]
+    assert labels == [(True, False), (False, True)]
     assert short_labels([dc.Ladder()]) == ["Ladder"]
     near = [dc.FTPL(**{**vars(LONG), "lam": 0.3 + shift}) for shift in (1e-9, 2e-9)]
     assert short_labels(near) == [policy.label for policy in near]

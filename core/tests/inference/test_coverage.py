@@ -63,12 +63,8 @@ FEW: list[Cell] = [
     (5, "FTPL()", "stationary", "late"),
     (50, "FTPL()", "stationary", "direct"),
 ]
-FAMILIES: dict[str, Callable[[Run, float], bool]] = {
-    "arms": arms_wrong,
-    "stationary": stationary_wrong,
-    "against served": against_served_wrong,
-    "differences": differences_wrong,
-}
+FAMILIES: dict[str, Callable[[Run, float], bool]] = {"arms": arms_wrong, "stationary": stationary_wrong}
+FAMILIES |= {"against served": against_served_wrong, "differences": differences_wrong}
 
 
 def played(cell: Cell, run: int, count: int, **options: Any) -> Run:

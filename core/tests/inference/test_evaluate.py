@@ -25,18 +25,9 @@ def logged(rounds: int, seed: int = 0, policy: dc.Policy | None = None) -> list[
         decision = learner.decide()
         loss = float(rng.random() < MEANS[str(decision.explore)])
         learner.observe(decision, loss)
-        rows.append(
-            {
-                "seq": 2 * n + 1,
-                "available": None,
-                "exploit": decision.exploit,
-                "explore": decision.explore,
-                "propensity": decision.propensity,
-                "status": "applied",
-                "loss": loss,
-                "settled_seq": 2 * n + 2,
-            }
-        )
+        row: dict[str, Any] = {"seq": 2 * n + 1, "available": None, "settled_seq": 2 * n + 2}
+        row |= {"exploit": decision.exploit, "explore": decision.explore, "status": "applied"}
+        rows.append(row | {"propensity": decision.propensity, "loss": loss})
     return rows
 
 

@@ -70,11 +70,8 @@ def test_every_form_of_a_rule_agrees() -> None:
     ]
     for form in forms:
         found = candidate(dc.evaluate(ROWS, **form, least_propensity=0.25))
-        assert (found.doubly_robust, found.low, found.high) == (
-            candidate(RESULT).doubly_robust,
-            candidate(RESULT).low,
-            candidate(RESULT).high,
-        )
+        known = candidate(RESULT)
+        assert (found.doubly_robust, found.low, found.high) == (known.doubly_robust, known.low, known.high)
     both = {(kind, flag): BEST[kind] for kind in BEST for flag in (True, False)}
     rows = [{**row, "context": row["context"] | {"big": row["context"]["size"] > 0}} for row in ROWS]
     found = candidate(dc.evaluate(rows, policy=both, segments=("kind", "big")))
@@ -155,12 +152,8 @@ def test_intervals_hold_together_at_several_looks() -> None:
 
 
 def is_wrong(rows: list[dict[str, Any]]) -> bool:
-    sure = np.array(
-        [
-            np.array(MEANS[row["context"]["kind"]]) + SLOPE * math.tanh(row["context"]["size"])
-            for row in rows
-        ]
-    )
+    told = [row["context"] for row in rows]
+    sure = np.array([np.array(MEANS[each["kind"]]) + SLOPE * math.tanh(each["size"]) for each in told])
     chosen = ["ab".index(best(row["context"])) for row in rows]
     served = ["ab".index(row["exploit"]) for row in rows]
     each = np.arange(len(rows))
@@ -204,10 +197,8 @@ def test_a_contextual_policy_is_replayed_with_the_contexts(monkeypatch: pytest.M
     assert drawn.low <= float(found.doubly_robust or 0.0) <= drawn.high
     # It learns what the best rule is: nearly as good on a longer log, and better than either arm.
     long = dc.evaluate(ROWS[:800], policy=policy)
-    assert (
-        float(candidate(long).doubly_robust or 1.0)
-        < min(arm.doubly_robust or 0.0 for arm in long.arms) - 0.03
-    )
+    least = min(arm.doubly_robust or 0.0 for arm in long.arms)
+    assert float(candidate(long).doubly_robust or 1.0) < least - 0.03
 
 
 def test_files_have_contexts_as_json(tmp_path: Path) -> None:
@@ -230,15 +221,11 @@ def test_files_have_contexts_as_json(tmp_path: Path) -> None:
 
 def test_many_values_share_a_column_and_numbers_that_never_vary_do_no_harm() -> None:
     rng = np.random.default_rng(1)
-    rows: list[dict[str, Any]] = [
-        {
-            "explore": "ab"[n % 2],
-            "propensity": 0.5,
-            "loss": float(rng.random()),
-            "context": {"who": f"user-{n}", "one": 1, "flag": bool(n % 3)},
-        }
-        for n in range(400)
-    ]
+    rows: list[dict[str, Any]] = []
+    for n in range(400):
+        context = {"who": f"user-{n}", "one": 1, "flag": bool(n % 3)}
+        row = {"explore": "ab"[n % 2], "propensity": 0.5, "loss": float(rng.random())}
+        rows.append(row | {"context": context})
     assert ridge.Design([row["context"] for row in rows]).codes[0].max() == ridge.MOST_VALUES
     found = dc.evaluate(rows).arms[0]
     assert found.doubly_robust is not None

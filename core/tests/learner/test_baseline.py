@@ -15,12 +15,9 @@ from support.exactly import added, explored, one_of_each
 from support.twins.centred import CentredFTPLTwin
 
 ARMS = 6
-CENTRED: list[dc.Policy] = [
-    dc.Ladder(),
-    CENTRED_FTPL,
-    dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", ranking="sorting", kappa=0.6),
-    dc.CoupledTsallisINF(estimator="reduced-variance", c=0.9),
-]
+SORTING = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", ranking="sorting", kappa=0.6)
+COUPLED = dc.CoupledTsallisINF(estimator="reduced-variance", c=0.9)
+CENTRED: list[dc.Policy] = [dc.Ladder(), CENTRED_FTPL, SORTING, COUPLED]
 every_centred = pytest.mark.parametrize("policy", CENTRED, ids=lambda policy: policy.label)
 LOSSES = np.array([0.2, 0.9, 0.35, 0.6, 0.5, 0.75])
 # Far from the losses, and different for every arm; one is right and one is 0.
@@ -44,12 +41,8 @@ def changes(
     if meanwhile:  # the gate and the running mean change before the feedback comes
         learner.replay([(0, 0.05, 1.0), (1, 0.5, 0.0), (2, 0.1, 1.0)])
     saved = learner.to_json()
-    return law, np.array(
-        [
-            added(saved, found[arm], loss=LOSSES[arm]) if arm in found else np.zeros(ARMS)
-            for arm in range(ARMS)
-        ]
-    )
+    steps = {arm: added(saved, decision, loss=LOSSES[arm]) for arm, decision in found.items()}
+    return law, np.array([steps.get(arm, np.zeros(ARMS)) for arm in range(ARMS)])
 
 
 @every_centred

@@ -36,14 +36,8 @@ class Slowly(dc.PythonPolicy):
         known.estimates[arm] += abs(weight * loss) / 2.0
 
 
-POLICIES = {
-    "sums": dc.FTPL(),
-    "ladder": dc.Ladder(),
-    "centred": dc.FTPL(estimator="centred"),
-    "means": dc.TopTwo(),
-    "python": Slowly(),
-    "incumbent": dc.Ladder(),
-}
+POLICIES = {"sums": dc.FTPL(), "ladder": dc.Ladder(), "centred": dc.FTPL(estimator="centred")}
+POLICIES |= {"means": dc.TopTwo(), "python": Slowly(), "incumbent": dc.Ladder()}
 
 
 class Case:
@@ -122,13 +116,7 @@ COMBINATIONS = [
     *(("incumbent", True, name) for name in OBSERVE),
     ("sums", False, "watch"),
 ]
-ACTS: dict[str, Act] = {
-    **OBSERVE,
-    **OTHERS,
-    **PREDICTED,
-    **WATCHED,
-    "watch": lambda case: case.learner.watch(),
-}
+ACTS: dict[str, Act] = OBSERVE | OTHERS | PREDICTED | WATCHED | {"watch": lambda case: case.learner.watch()}
 
 
 @pytest.mark.parametrize(("kind", "watched", "name"), COMBINATIONS)

@@ -23,12 +23,8 @@ from support.twins.ladder import LadderTwin
 ARMS = 5
 LOSSES = np.array([0.2, 0.9, 0.35, 0.6, 0.5])
 LADDER = dc.Ladder()
-LADDERS = [
-    LADDER,
-    dc.Ladder(rungs=(0.25,), prior=(), top_two_share=0.0),
-    dc.Forgetting(LADDER, period=1_000),
-    dc.Forgetting(LADDER, discount=0.9),
-]
+FORGETTING = [dc.Forgetting(LADDER, period=1_000), dc.Forgetting(LADDER, discount=0.9)]
+LADDERS = [LADDER, dc.Ladder(rungs=(0.25,), prior=(), top_two_share=0.0), *FORGETTING]
 LOG = [(arm, 0.2 + 0.1 * arm, float(LOSSES[arm])) for arm in (0, 1, 2, 3, 4, 1, 0)]
 
 
@@ -133,11 +129,7 @@ def test_thousands_of_arms_are_the_same_policy() -> None:
 
 JUDGED_ARMS = 8
 KEPT = ladder_state.KEPT
-JUDGED_LADDERS = [
-    dc.Ladder(),
-    dc.Forgetting(dc.Ladder(), period=29),
-    dc.Forgetting(dc.Ladder(), discount=0.9),
-]
+JUDGED_LADDERS = [LADDER, dc.Forgetting(LADDER, period=29), FORGETTING[1]]
 by_ladder = pytest.mark.parametrize("policy", JUDGED_LADDERS, ids=lambda policy: policy.label)
 
 # The chance that a statistical test below fails on a sound program, over random seeds.

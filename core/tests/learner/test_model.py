@@ -34,15 +34,8 @@ from support.twins.centred import Centring
 pytestmark = pytest.mark.slow
 
 LADDER = dc.Ladder()
-POLICIES = [
-    dc.FTPL(),
-    dc.FTPL(alpha=1.7, c=0.6, ranking="strata"),
-    CENTRED_FTPL,
-    LADDER,
-    dc.TsallisINF(beta=0.4, c=5.0),
-    dc.Exp3(),
-    dc.FollowTheLeader(),
-]
+STRATA, OTHER_BETA = dc.FTPL(alpha=1.7, c=0.6, ranking="strata"), dc.TsallisINF(beta=0.4, c=5.0)
+POLICIES = [dc.FTPL(), STRATA, CENTRED_FTPL, LADDER, OTHER_BETA, dc.Exp3(), dc.FollowTheLeader()]
 
 POOL: list[str | int] = ["north", "east", 7, "south", "west", -1, "centre", 0]
 MOST = len(POOL)

@@ -211,9 +211,9 @@ def test_a_state_that_nobody_wrote_is_refused_or_works(policy: dc.Policy) -> Non
     learner.watch()
     priced: Any = {
         "cheapest_within": 0.9,
-        "prices": dict.fromkeys("abcd", 1.0),
         "risk": 0.9,
         "drift": False,
+        "prices": dict.fromkeys("abcd", 1.0),
     }
     learner.guardrails = dc.Guardrails(floors={"b": 0.1}, down=["d"], switch_margin=0.1, **priced)
     for loss in (0.25, 0.75):
@@ -335,12 +335,8 @@ def test_a_save_removes_what_a_killed_save_left(tmp_path: Path) -> None:
 
 def test_only_unfinished_files_are_removed(tmp_path: Path) -> None:
     ours = ".learner.json.0123456789abcdef"
-    others = [
-        ".learner.json.swp",
-        ".other.json.0123456789abcdef",
-        "learner.json.0123456789abcdef",
-        ".learner.json",
-    ]
+    others = [f"{name}.json.0123456789abcdef" for name in (".other", "learner")]
+    others += [".learner.json.swp", ".learner.json"]
     for name in (ours, *others):
         (tmp_path / name).write_text("")
         age(tmp_path / name)

@@ -111,11 +111,8 @@ for name, kind in dc.Policy.known().items():
 
 
 def test_a_policy_of_ones_own_needs_numba_and_says_so(built: Path, tmp_path: Path) -> None:
-    [policy] = [
-        each.code
-        for each in blocks(ROOT / "CONTRIBUTING.md", "python")
-        if "class InverseGap(Policy)" in each.code
-    ]
+    codes = [each.code for each in blocks(ROOT / "CONTRIBUTING.md", "python")]
+    [policy] = [code for code in codes if "class InverseGap(Policy)" in code]
     (tmp_path / "inverse_gap.py").write_text(policy)
     without = environment(built, tmp_path / "without", "numpy")
     done = subprocess.run(

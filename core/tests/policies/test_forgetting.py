@@ -184,10 +184,8 @@ def test_jins_rates_fade_with_its_estimates() -> None:
         plain.replay([(t % ARMS, 0.25, float(LOSSES[t, 0]))])
     layout = dc.Forgetting(dc.JinHybrid(), discount=DISCOUNT).layout
     np.testing.assert_allclose(layout.row(learner._running.state, "spread"), spread, rtol=1e-10)
-    assert (
-        layout.row(learner._running.state, "spread")
-        < plain._policy.layout.row(plain._running.state, "spread") / 2
-    ).all()
+    whole = plain._policy.layout.row(plain._running.state, "spread")
+    assert (layout.row(learner._running.state, "spread") < whole / 2).all()
 
 
 @pytest.mark.filterwarnings("ignore::decoupled.UnseenArmWarning")

@@ -86,12 +86,9 @@ def cost_of(policy: dc.Policy, scale: float, shift: float) -> float:
     """By what factor regret grows, in units of the losses, if they are scaled and shifted."""
     generator = np.random.default_rng(5)
     table = (generator.random((3_000, 6)) < np.array([0.3, 0.5, 0.5, 0.5, 0.5, 0.5])).astype(float)
-    plain, other = (
-        dc.simulate([policy], dc.environments.LossTable(rows, noise="none"), 3_000, 100, seed=2, workers=1)
-        .final_regret(policy)
-        .mean()
-        for rows in (table, shift + scale * table)
-    )
+    worlds = [dc.environments.LossTable(rows, noise="none") for rows in (table, shift + scale * table)]
+    found = [dc.simulate([policy], world, 3_000, 100, seed=2, workers=1) for world in worlds]
+    plain, other = (each.final_regret(policy).mean() for each in found)
     return float(other / scale / plain)
 
 

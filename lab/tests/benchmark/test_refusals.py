@@ -238,12 +238,8 @@ def test_a_worker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
 def test_what_is_kept_of_a_policy_depends_on_its_parameters(tmp_path: Path) -> None:
     text = SOFT + "\n    @property\n    def label(self):\n        return 'Mine'\n"
     file = written(tmp_path, text)
-    checked = [
-        Worker(
-            source := Source(str(file), f"Soft(rate={rate})"), source.sha256, list(SIZE), None, 60.0
-        ).check()
-        for rate in (0.1, 0.2)
-    ]
+    sources = [Source(str(file), f"Soft(rate={rate})") for rate in (0.1, 0.2)]
+    checked = [Worker(each, each.sha256, list(SIZE), None, 60.0).check() for each in sources]
     assert checked[0]["name"] == checked[1]["name"] == "Mine()"
     assert [each["parameters"]["rate"] for each in checked] == [0.1, 0.2]
 

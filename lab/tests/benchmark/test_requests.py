@@ -152,10 +152,8 @@ def test_a_ridge_regression_plays_as_it_is_defined(rule: ParetoBandit) -> None:
 def test_linucb_plays_as_in_the_package() -> None:
     # The same losses in the same order; only the draws among ties differ. Means over 32 runs, within 5 standard errors:
     # wrong once in a million. An alpha of 3 is 14 of them away.
-    task, rule = (
-        replace(QUICK["cold-start-better-4"], rounds=1_500, runs=32, rules={}),
-        SECOND.references["LinUCB"],
-    )
+    task = replace(QUICK["cold-start-better-4"], rounds=1_500, runs=32, rules={})
+    rule = SECOND.references["LinUCB"]
     means = np.array(task.environment.losses)
     losses = (np.random.default_rng(0).random(means.shape) < means).astype(float)
     task = replace(task, environment=replace(task.environment, losses=losses))

@@ -408,10 +408,8 @@ def test_what_a_copy_takes_from_a_request_and_its_answer() -> None:
 def test_a_learner_in_the_proxy_has_rules_and_a_share_that_falls() -> None:
     """The incumbent "a" is left, then the cheapest arm is used; about 50 of 1,000 requests explore once it is decided."""
     rules = dc.Guardrails(incumbent="a", cheapest_within=0.5, prices={"a": 2.0, "b": 1.0})
-    decider, budget = (
-        InProcess.of(dc.Ladder(), ["a", "b"], guardrails=rules, seed=1),
-        dc.Budget(share=0.5, decided_share=0.05),
-    )
+    decider = InProcess.of(dc.Ladder(), ["a", "b"], guardrails=rules, seed=1)
+    budget = dc.Budget(share=0.5, decided_share=0.05)
     spending = Spending(budget, ["a", "b"], learner=decider.learner, seed=1)
     assert decider.learner.exploit().guard == "incumbent"
 

@@ -169,10 +169,8 @@ def prepared(config: MirrorConfig, store: Path, change: dict[str, Any] | None = 
 
 
 def test_arms_may_change_between_two_starts_and_settings_may_not(start: Start) -> None:
-    third = {
-        **start.arms,
-        "third": UpstreamProcess("third", "http://127.0.0.1:9", start.arms["next"].process),
-    }
+    away = UpstreamProcess("third", "http://127.0.0.1:9", start.arms["next"].process)
+    third = {**start.arms, "third": away}
 
     def arms_with(*names: str, text: str = HALF) -> list[Any]:
         config = Start({name: third[name] for name in names}, start.folder).config(text)

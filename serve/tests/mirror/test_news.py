@@ -156,10 +156,8 @@ def test_the_alerts_are_sound_and_about_metrics_that_there_are(start: Start) -> 
 
 
 def test_a_warning_of_the_judge_is_told_once_until_it_is_gone(tmp_path: Path) -> None:
-    file, warned = (
-        tmp_path / "events.jsonl",
-        DECIDED._replace(warning="the judge alone would choose stable"),
-    )
+    file = tmp_path / "events.jsonl"
+    warned = DECIDED._replace(warning="the judge alone would choose stable")
     known = news.News("mirror", file, None, MirrorCounts())
     for each in (DECIDED, warned, warned, DECIDED, warned):
         known.learn(each, 0.0)

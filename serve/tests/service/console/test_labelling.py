@@ -19,12 +19,8 @@ def kept(service: Service, name: str, answers: list[tuple[str, str]]) -> list[st
     for number, (exploit, explore) in enumerate(answers):
         ids.append(service.decide(name)["id"])
         service.http.put(f"/v1/decisions/{ids[-1]}/feedback", json={"judged": 0.5})
-        body = {
-            "title": "POST /chat",
-            "request": f"Question {number}",
-            "exploit": exploit,
-            "explore": explore,
-        }
+        body = {"title": "POST /chat", "request": f"Question {number}"}
+        body |= {"exploit": exploit, "explore": explore}
         assert service.http.put(f"/v1/decisions/{ids[-1]}/pair", json=body).status_code == 200
     return ids
 

@@ -46,13 +46,8 @@ def test_every_operation_is_there_and_can_be_found(page: Any, service: Service) 
     document = openapi_document()
     known = {(method.upper(), path) for path, found in document["paths"].items() for method in found}
     cards = page.locator(".op > summary")
-    shown = set(
-        zip(
-            cards.locator(".method").all_inner_texts(),
-            cards.locator(".path").all_inner_texts(),
-            strict=True,
-        )
-    )
+    methods, paths = (cards.locator(each).all_inner_texts() for each in (".method", ".path"))
+    shown = set(zip(methods, paths, strict=True))
     assert shown == known
     page.fill("#search", "PUT health check")
     assert page.locator(".op:visible .path").all_inner_texts() == ["/v1/experiments/{name}/down"]

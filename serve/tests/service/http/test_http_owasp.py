@@ -73,9 +73,8 @@ def test_api1_broken_object_level_authorization(service: Service) -> None:
         assert answer.status_code == known.status_code == 404, path
         assert set(answer.json()) == set(known.json())
     items = {"items": [{"decision": decision, "loss": 0.5}]}
-    assert (
-        service.http.post("/v1/feedback", json=items, headers=theirs).json()["results"][0]["status"] == 404
-    )
+    answer = service.http.post("/v1/feedback", json=items, headers=theirs)
+    assert answer.json()["results"][0]["status"] == 404
     listed = service.http.get("/v1/experiments", headers=theirs).json()["experiments"]
     assert [each["name"] for each in listed] == ["theirs"]
     assert service.http.get(f"/v1/decisions/{decision}", headers=mine).json()["status"] == "pending"
@@ -122,10 +121,8 @@ def test_api2_broken_authentication(
 
 def test_api2_guessing_is_slowed_and_locks_nobody_out(tmp_path: Path) -> None:
     with served(tmp_path, open_to_all=False, limits=Limits(bad_keys=0.01)) as service:
-        wrong = [
-            service.http.get("/v1/experiments", headers={"Authorization": f"Bearer {new_key()}"})
-            for _ in range(5)
-        ]
+        keys = [{"Authorization": f"Bearer {new_key()}"} for _ in range(5)]
+        wrong = [service.http.get("/v1/experiments", headers=key) for key in keys]
         assert [each.status_code for each in wrong] == [401, *[429] * 4]
         assert int(wrong[-1].headers["retry-after"]) >= 1
         for role in ("read", "decide", "admin"):  # never seen before, from the same address
@@ -222,12 +219,8 @@ def test_api6_unrestricted_access_to_sensitive_business_flows(tmp_path: Path) ->
             service.http.post("/v1/feedback", json=many, headers=admin).status_code for _ in range(2)
         ]
         assert statuses[-1] == 429
-        assert (
-            service.http.post(
-                "/v1/experiments/mine/decisions", json={"count": 60}, headers=admin
-            ).status_code
-            == 429
-        )
+        path = "/v1/experiments/mine/decisions"
+        assert service.http.post(path, json={"count": 60}, headers=admin).status_code == 429
 
 
 def test_api7_server_side_request_forgery(service: Service, tmp_path: Path) -> None:
@@ -254,10 +247,9 @@ def test_api8_misconfiguration(service: Service, tmp_path: Path, caplog: pytest.
         check(Serving("store", host="0.0.0.0"), any_key=False)
     with pytest.raises(ParameterError, match="together"):
         check(Serving("store", tls_certificate=tmp_path / "c.pem"), any_key=True)
+    absent = Serving("store", tls_certificate=tmp_path / "c.pem", tls_key=tmp_path / "k.pem")
     with pytest.raises(ParameterError, match="cannot be read"):
-        check(
-            Serving("store", tls_certificate=tmp_path / "c.pem", tls_key=tmp_path / "k.pem"), any_key=True
-        )
+        check(absent, any_key=True)
     check(Serving("store", host="0.0.0.0"), any_key=True)
     assert "no TLS" in caplog.text
     admin = service.key("admin")
@@ -282,9 +274,8 @@ def test_api8_a_browser_cannot_be_made_to_use_a_service_without_keys(tmp_path: P
             ({"Origin": f"http://{own}"}, 201),
             ({"Host": "localhost:1"}, 201),
         ):
-            answer = service.http.post(
-                path, content=b"{}", headers={"Content-Type": "application/json", **headers}
-            )
+            sent = {"Content-Type": "application/json", **headers}
+            answer = service.http.post(path, content=b"{}", headers=sent)
             assert answer.status_code == status, headers
 
 

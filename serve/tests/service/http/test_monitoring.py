@@ -18,13 +18,8 @@ DASHBOARD = json.loads((ROOT / "deploy" / "grafana" / "decoupled-service.json").
 METRIC = re.compile(r"\b(?:decoupled|process)_\w+|\bup\b")
 SELECTOR = re.compile(r'(?:decoupled|process)_\w+(?:\{(?:[^}"]|"[^"]*")*\})?')
 # What Grafana fills in.
-VARIABLES = {
-    "$job": "decoupled",
-    "$__rate_interval": "30s",
-    "$instance": ".*",
-    "$tenant": ".*",
-    "$experiment": ".*",
-}
+VARIABLES = {"$job": "decoupled", "$__rate_interval": "30s"}
+VARIABLES |= dict.fromkeys(("$instance", "$tenant", "$experiment"), ".*")
 
 
 def rules() -> list[dict[str, Any]]:

@@ -95,14 +95,9 @@ def test_every_line_of_a_request_has_its_id(service: Service, lines: StringIO) -
     for each in (fault, access):
         assert (each["request_id"], each["trace_id"]) == ("r-7", TRACE)
     assert (fault["level"], access["level"]) == ("error", "info")
-    shown = {name: access[name] for name in ("method", "path", "route", "status", "experiment")}
-    assert shown == {
-        "method": "POST",
-        "path": "/v1/experiments/models/decisions",
-        "route": "/v1/experiments/{name}/decisions",
-        "status": 503,
-        "experiment": "models",
-    }
+    assert (access["method"], access["status"], access["experiment"]) == ("POST", 503, "models")
+    assert access["path"] == "/v1/experiments/models/decisions"
+    assert access["route"] == "/v1/experiments/{name}/decisions"
     assert isinstance(access["ms"], float)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", str(access["time"]))
 
@@ -165,9 +160,5 @@ def test_attempts_share_an_id(service: Service, lines: StringIO, monkeypatch: py
             client.decide("models")
         client.decide("models")
     access = objects(lines, "decoupled.access", 4)
-    assert [(each["status"], each["request_id"] == raised.value.request_id) for each in access] == [
-        (503, True),
-        (503, True),
-        (503, True),
-        (201, False),
-    ]
+    found = [(each["status"], each["request_id"] == raised.value.request_id) for each in access]
+    assert found == [(503, True)] * 3 + [(201, False)]

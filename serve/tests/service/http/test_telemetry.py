@@ -57,12 +57,8 @@ class Collected:
     def metrics(self) -> dict[str, Any]:
         data = self.reader.get_metrics_data()
         assert data is not None
-        return {
-            metric.name: metric.data.data_points
-            for resource in data.resource_metrics
-            for scope in resource.scope_metrics
-            for metric in scope.metrics
-        }
+        scopes = [scope for resource in data.resource_metrics for scope in resource.scope_metrics]
+        return {metric.name: metric.data.data_points for scope in scopes for metric in scope.metrics}
 
 
 COLLECTED = Collected()
@@ -266,13 +262,8 @@ def test_it_goes_to_a_collector_as_variables_say(tmp_path: Path, monkeypatch: py
         return [each.body for each in seen if each.path == path]
 
     traces = [ExportTraceServiceRequest.FromString(each) for each in received("/v1/traces")]
-    names = {
-        span.name
-        for each in traces
-        for resource in each.resource_spans
-        for scope in resource.scope_spans
-        for span in scope.spans
-    }
+    resources = [resource for each in traces for resource in each.resource_spans]
+    names = {span.name for each in resources for scope in each.scope_spans for span in scope.spans}
     assert {DECISIONS, "decide", "commit"} <= names
     about = {item.key: item.value.string_value for item in traces[0].resource_spans[0].resource.attributes}
     assert about["service.name"] == "decoupled"

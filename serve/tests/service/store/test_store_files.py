@@ -80,13 +80,8 @@ def finding(path: Path | str, name: str) -> Check:
     return next(check for check in examine(path) if check.name == name)
 
 
-OTHERS = [
-    ("keys", "add"),
-    ("keys", "list"),
-    ("keys", "revoke", "abc"),
-    ("keys", "rotate", "abc"),
-    ("backup", "copy.db"),
-]
+OTHERS = [("keys", "add"), ("keys", "list"), ("keys", "revoke", "abc"), ("keys", "rotate", "abc")]
+OTHERS += [("backup", "copy.db")]
 
 
 @pytest.mark.parametrize("command", OTHERS, ids=" ".join)
