@@ -148,7 +148,12 @@ def test_parameters_of_every_wrong_kind(service: Service) -> None:
     [
         ("PUT", "x", {"arms": ["shh", None]}, ["arms.1"]),
         ("PUT", "x", {"arms": ["a", "b"], "lossrange": "shh"}, ["lossrange"]),
-        ("PUT", "x", {"arms": ["a", "b"], "risk": 0, "seed": "shh"}, ["risk", "seed"]),
+        (
+            "PUT",
+            "x",
+            {"arms": ["a", "b"], "deadline_seconds": 0, "seed": "shh"},
+            ["deadline_seconds", "seed"],
+        ),
         ("PUT", "x", {"arms": ["a", "b"], "budget": {"rate": [5, "shh"]}}, ["budget.rate.1"]),
         (
             "POST",
