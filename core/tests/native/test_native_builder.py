@@ -56,7 +56,7 @@ def test_an_interrupted_build_goes_on_and_loads(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.skipif(load.why_not() is not None, reason=f"{load.why_not()}; make native")
-def test_no_edit_or_a_docstrings_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edited_docstring_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "lib"
     shutil.copytree(load.FOLDER, folder)
     before = {**load.read_manifest(folder), "builder": build.builder_digest(), **build.sources()}

@@ -73,7 +73,7 @@ def test_killed_runs_go_on_and_workers_agree(entered: tuple[Path, dict[str, Any]
     assert [block.stat().st_mtime_ns for block in kept[1:]] == [before[block] for block in kept[1:]]
 
 
-def test_files_that_changed_or_were_refused(entered: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+def test_a_changed_file_starts_anew(entered: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     file, entry = entered
     out, changed = file.parent / "out", tmp_path / "soft.py"
     changed.write_text(with_line("assert known.arms != 40, 'too many'"))  # the trial has fewer

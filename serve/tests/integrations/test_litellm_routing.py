@@ -193,7 +193,9 @@ BROKEN = shadow_arm.failure_of("small", 1.0, RuntimeError("broken"))
         ),
     ],
 )
-def test_loss_served_or_shadowed(explore: str, fails: Exception | None, by: Answer, loss: float) -> None:
+def test_the_loss_served_or_shadowed(
+    explore: str, fails: Exception | None, by: Answer, loss: float
+) -> None:
     group = Group(Alternating(explore), fails=fails, budget=dc.Budget(cost=1.0, total=10.0))
     group.run(group.serve(by=by))
     assert group.decider.learned == [("d1", explore, loss)]

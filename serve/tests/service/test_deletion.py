@@ -64,7 +64,7 @@ def test_only_archived_experiments_can_be_deleted_and_only_after_a_while(file: s
 
 
 @both_stores
-def test_all_is_gone_the_name_free(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deleting_frees_the_name(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deletion, "AT_ONCE", 2)
     service = quick_service(address, delete_after=0.0, snapshot_every=3)
     last, other = filled(service), filled(service, "kept")

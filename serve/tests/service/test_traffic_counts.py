@@ -85,7 +85,7 @@ def test_guardrails_and_budgets_are_counted_and_what_was_not_committed_is_not(op
     assert service.counters()["decisions"] == before
 
 
-def test_transactions_count_housekeeping_never(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_housekeeping_is_not_observed(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     service = opened()
     seen: list[tuple[int, float, ServiceError | None]] = []
 

@@ -199,7 +199,9 @@ def test_retention_keeps_what_replays(opened: Opened, address: str, clock: Clock
 
 
 @both_stores
-def test_backups_go_on(opened: Opened, address: str, postgres: str, clock: Clock, tmp_path: Path) -> None:
+def test_backups_continue(
+    opened: Opened, address: str, postgres: str, clock: Clock, tmp_path: Path
+) -> None:
     service = opened()
     run(service, {"name": "FTPL"}, 100)
     service.decisions.decide("me", "one", count=7, idempotency_key="k").result()
