@@ -189,7 +189,8 @@ class Meter(TakesTurns):
     Args:
         budget: the limits.
         clock: gives the time in seconds; `time.time` by default.
-        seed: the seed of the coin for shares, a whole number or a text; None for fresh randomness.
+        seed: the seed of the coin for shares, a whole number or a text, independent of the learner's; None for fresh
+            randomness.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)

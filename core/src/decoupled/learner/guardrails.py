@@ -22,7 +22,8 @@ class GuardrailChanges(TypedDict, total=False):
         holdout: the share of decisions that exploit `control`.
         control: the arm of the hold-out; None draws one of the available arms.
         incumbent: the arm to exploit until another is known to be better.
-        risk: the probability, at most, that the incumbent is ever left, or an arm ever served as cheapest, wrongly.
+        risk: the probability, at most, that the incumbent is ever left although no other arm is better at that moment; and
+            that `cheapest_within` ever serves an arm that is worse by more than the margin.
         drift: whether losses may drift; False may find a better arm sooner, if no arm's mean loss ever changes.
         down: the arms that are not available.
         cheapest_within: the margin of loss within which the cheapest arm is good enough.

@@ -183,7 +183,8 @@ class Policy(Description, kind="policy", package=__package__):
         try:
             return self.params_type(*(float(getattr(self, name)) for name in self.params_type._fields))
         except (AttributeError, TypeError, ValueError):
-            raise NotImplementedError(f"{type(self).__name__}.params: is not defined") from None
+            rule = "is not defined, and params_type names what is no number of the policy"
+            raise NotImplementedError(f"{type(self).__name__}.params: {rule}; define it") from None
 
     def exploitation_law(self, state: State) -> Floats:
         """The exact probability with which each arm is exploited.
