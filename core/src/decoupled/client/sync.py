@@ -621,7 +621,7 @@ class Client(BaseClient[httpx.Client]):
         Args:
             subject: only changes of this experiment, key (by its id) or file; None for all.
             action: only changes of this kind, such as "guardrails.change"; None for all.
-            tenant: only changes of this tenant. None for all that the key sees: that of `local` sees all tenants.
+            tenant: only changes of this tenant; None for all that the key sees. Keys of the tenant `local` see all tenants.
             before: only changes before the one with this id, the `next` of the page before; None for the newest.
             limit: how many changes a page has at most, 1 to 1,000.
 

@@ -46,7 +46,8 @@ def not_watched() -> UnsupportedError:
 class Inference:
     """Always-valid statements about the arms of a learner. Call `Learner.watch` to get them as `Learner.inference`.
 
-    They hold at every moment at once, so look as often as you like. Losses are in the learner's range, arms have their names.
+    They hold at every moment at once, so look as often as you like. Losses are in the learner's
+    own range, and arms have their names.
 
     >>> import decoupled as dc
     >>> learner = dc.Ladder().start(arms=["small", "large"], seed=7)

@@ -745,7 +745,8 @@ class Learner(Guarded):
     def replay(self, records: Iterable[RecordLike], *, unrandomised: bool = False) -> int:
         """Learn from a log.
 
-        The propensity of a record is the probability with which the logging policy explored its arm. All are checked first.
+        The propensity of a record is the probability with which the logging policy explored its arm. All records are
+        checked before the first is applied.
 
         A log without propensities raises an error. So does a log whose propensities are all 1, unless the policy keeps
         means, which do not depend on propensities. The reason: the sums that other policies learn from such a log show
@@ -861,7 +862,8 @@ class Learner(Guarded):
         """Retire arms: they are not drawn again, and the estimates of the others stay as they are.
 
         You can still send the feedback of a decision that explored such an arm. It counts as a round and changes the
-        other arms as usual, so that their estimates stay unbiased. Nothing is learned of the retired arm or its namesake.
+        other arms as usual, so that their estimates stay unbiased. Nothing is learned about the retired arm, even if
+        a new arm has its name. At least two arms must stay.
 
         Args:
             names: the arms to retire. At least two others must stay.
