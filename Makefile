@@ -49,6 +49,8 @@ MANIFEST := core/src/decoupled/native/lib/manifest.json
 # 15 s, so more of them gain nothing. `make test WORKERS=2` for another number.
 WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST := $(BIN)/pytest -q --numprocesses $(WORKERS) --dist worksteal
+# Pages are for `make test-docs`, long checks for `make test-slow`.
+CODE := -m "not pages and not exhaustive"
 
 # Tests that need no browser, database or whole reproduction. --quick runs a sample of them: see tests/support/quick.py.
 QUICK := core/tests/policies/test_contract.py core/tests/kernels core/tests/learner \
@@ -61,7 +63,7 @@ QUICK := core/tests/policies/test_contract.py core/tests/kernels core/tests/lear
   core/src/decoupled/decision.py core/src/decoupled/base/spec.py core/src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper replication first-verdict mirror litellm litellm-shadow notebooks docs build release-check check-packages sbom native client test test-core test-serve test-lab test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench core-types mutations reliability coverage lock clean
+.PHONY: help run paper replication first-verdict mirror litellm litellm-shadow notebooks docs build release-check check-packages sbom native client test test-core test-serve test-lab test-slow test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench core-types mutations reliability coverage lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -145,7 +147,7 @@ client: $(DEV_STAMP) ## Write the types of the TypeScript client anew, from the 
 	@$(BIN)/python clients/typescript/generate.py
 
 # Mypy takes most of a minute on one core, so types and layers run next to the tests and report after them.
-test: ready lint ## Run every check and every test of the code
+test: ready lint ## Run every check, and every test of the code but the long checks
 	@report=$$(mktemp); $(MAKE) --no-print-directory layers types >$$report 2>&1 & checks=$$!; \
 	  $(MAKE) --no-print-directory unit; unit=$$?; \
 	  wait $$checks; checks=$$?; cat $$report; rm $$report; \
@@ -156,7 +158,7 @@ test-core: $(COMPILER_STAMP) ## Check and test the library alone: all that a cha
 	@echo "Checking format and lint; types and import layers next to the tests of core ..."
 	@$(BIN)/ruff format --check --quiet core && $(BIN)/ruff check --quiet core
 	@report=$$(mktemp); $(MAKE) --silent --no-print-directory core-types >$$report 2>&1 & checks=$$!; \
-	  $(PYTEST) -rs -m "not pages" core; unit=$$?; \
+	  $(PYTEST) -rs $(CODE) core; unit=$$?; \
 	  wait $$checks; checks=$$?; cat $$report; rm $$report; \
 	  [ $$unit = 0 ] && [ $$checks = 0 ]
 
@@ -166,10 +168,10 @@ core-types: $(CORE_STAMP)
 	@$(BIN)/lint-imports --no-logo >/dev/null || $(BIN)/lint-imports --no-logo
 
 test-serve: install ## Test the service, the mirror and the gateways
-	@$(PYTEST) -rs -m "not pages" serve
+	@$(PYTEST) -rs $(CODE) serve
 
 test-lab: install ## Test the reproduction, the theory and the benchmark
-	@$(PYTEST) -rs -m "not pages" lab
+	@$(PYTEST) -rs $(CODE) lab
 
 quick: install lint ## Check format and lint, run a sample of the tests: a minute with built machine code
 	@echo "Running a sample of the tests ..."
@@ -254,11 +256,15 @@ layers: $(DEV_STAMP) ## Check import layers (import-linter)
 
 unit: install ## Run the tests: unit, property and statistical tests, doctests
 	@echo "Running the tests ..."
-	@$(PYTEST) -rs -m "not pages" --ignore tests/docs
+	@$(PYTEST) -rs $(CODE) --ignore tests/docs
 
 test-docs: install ## Test the documentation (code blocks, notebooks, gallery, figures, site), what `make run` reports, a whole benchmark, LaTeX, and pages in a browser
 	@echo "Testing the documentation, the report of the reproduction, a benchmark, and pages in a browser ..."
-	@$(PYTEST) -rs -m pages tests/docs lab/tests/benchmark serve/tests/service/console lab/tests/paper lab/tests/report
+	@$(PYTEST) -rs -m "pages and not exhaustive" tests/docs lab/tests/benchmark serve/tests/service/console lab/tests/paper lab/tests/report
+
+test-slow: install ## Run the long checks, of which `make test` has a sample each: suites of hundreds of runs, kills (some minutes)
+	@echo "Running the long checks ..."
+	@$(PYTEST) -rs -m exhaustive
 
 # `make test` compares them for a few policies, and for all with plain Python.
 TWINS := core/tests/native/test_native_functions.py core/tests/simulation/test_traffic.py core/tests/policies/test_forgetting.py core/tests/policies/test_warmup.py

@@ -258,7 +258,8 @@ class Found(NamedTuple):
 
 def noticed_by(copy: Path, tests: Sequence[str], limit: float) -> str | None:
     """The first test that fails, or None. A run that does not end fails too: a broken sampler may reject for ever."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", *NO_PLUGINS, *tests]
+    # An empty choice of marks: a long check may be the one that notices.
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "", *NO_PLUGINS, *tests]
     # A cache of its own: other copies break other kernels, and all of it is removed with the copy.
     apart = {
         "NUMBA_CACHE_DIR": str(copy / "numba"),
