@@ -63,7 +63,7 @@ QUICK := core/tests/policies/test_contract.py core/tests/kernels core/tests/lear
   core/src/decoupled/decision.py core/src/decoupled/base/spec.py core/src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper replication first-verdict mirror litellm litellm-shadow notebooks docs build release-check check-packages sbom native client test test-core test-serve test-lab test-slow test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench core-types mutations reliability coverage lock clean
+.PHONY: help run paper replication first-verdict mirror litellm litellm-shadow notebooks docs build release-check check-packages sbom native client test test-core test-serve test-lab test-slow test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench core-types mutations reliability coverage fresh-seeds lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -294,6 +294,14 @@ reliability: $(DEV_STAMP) ## Kill, pause, trace and starve the service, and chec
 coverage: export DECOUPLED_COVERAGE = full
 coverage: $(DEV_STAMP) ## Watch 2,000 experiments of every kind and count wrong confidence sequences (half an hour)
 	@$(PYTEST) -rP core/tests/inference/test_coverage.py
+
+# Tests whose outcome depends on seeds: they take them from tests/support/seeds.py.
+SEEDED := core/tests/inference/test_evaluate.py core/tests/inference/test_evaluate_context.py \
+  core/tests/inference/test_coverage.py core/tests/policies/test_ladder.py core/tests/learner/test_ladder_learner.py \
+  core/tests/learner/test_guardrails.py
+fresh-seeds: $(DEV_STAMP) ## Run the statistical tests with 20 seeds that nobody chose, and list what fails (half an hour)
+	@for offset in $$(seq 20); do echo "Seeds of offset $$offset ..."; \
+	  DECOUPLED_SEED_OFFSET=$$offset $(PYTEST) -m "" $(SEEDED) || true; done
 
 bench: $(DEV_STAMP) ## Measure speed, as ratios within one run
 	@$(BIN)/decoupled bench

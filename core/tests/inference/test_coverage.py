@@ -19,6 +19,7 @@ import decoupled as dc
 from decoupled.inference import Sequences, boundary, pairs
 from decoupled.inference.comparisons import difference_now
 from support import watching
+from support.seeds import seeded
 from support.watching import (
     Run,
     against_served_wrong,
@@ -69,7 +70,9 @@ FAMILIES |= {"against served": against_served_wrong, "differences": differences_
 
 def played(cell: Cell, run: int, count: int, **options: Any) -> Run:
     arms, policy, world, traffic = cell
-    return record(POLICIES[policy], (WORLDS | HARD)[world](arms), count, run, **TRAFFIC[traffic], **options)
+    return record(
+        POLICIES[policy], (WORLDS | HARD)[world](arms), count, seeded(run), **TRAFFIC[traffic], **options
+    )
 
 
 def observed(cell: Cell) -> int:
@@ -161,7 +164,7 @@ def test_a_narrow_boundary_is_noticed_and_intervals_are_judged(monkeypatch: pyte
     # What is judged must be what users have. With a broken boundary and a high risk, many intervals are wrong.
     break_the_boundary(monkeypatch, 16.0, 2.0)
     cell: Cell = (2, "Ladder()", "alternating", "direct")
-    risk, found = 0.5, 0
+    risk, found = 0.9, 0
     for number in range(8):
         run = played(cell, number, 50, laws=True)
         judged = {"arms": arms_wrong(run, risk), "weighted": differences_wrong(run, risk)}

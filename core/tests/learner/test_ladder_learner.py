@@ -18,6 +18,7 @@ from decoupled.learner import runner
 from decoupled.learner.pending import recorded
 from support.exactly import added, explored
 from support.plain_python import ran
+from support.seeds import seeded
 from support.twins.ladder import LadderTwin
 
 ARMS = 5
@@ -74,8 +75,8 @@ def test_predictions_of_zero_do_not_stop_the_hedge() -> None:
 def test_feedback_in_any_order_teaches_what_the_twin_learns(memory: float | None, rounds: int) -> None:
     """A memory of two losses fades so fast that the common factor is renewed within the test."""
     policy = dc.Ladder(memory=memory)
-    learner, twin = policy.start(ARMS, seed=1), LadderTwin(ARMS, policy)
-    generator = np.random.default_rng(0)
+    learner, twin = policy.start(ARMS, seed=seeded(1)), LadderTwin(ARMS, policy)
+    generator = np.random.default_rng(seeded(0))
     waiting: list[tuple[dc.Decision, int, Floats]] = []
     apart, renewed = 0, 1.0
     for _ in range(rounds):
@@ -114,7 +115,7 @@ def test_what_pending_decisions_keep_is_bounded(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_thousands_of_arms_are_the_same_policy() -> None:
-    learner = LADDER.start(5_000, seed=0)
+    learner = LADDER.start(5_000, seed=seeded(0))
     for _ in range(400):
         decision = learner.decide(available=range(20))
         learner.observe(decision, loss=0.1 if decision.explore == 7 else 0.9)
@@ -137,7 +138,7 @@ FALSE_ALARM = 1e-4
 
 
 def taught(policy: dc.Policy, rounds: int = 20, secret: int | None = None, seed: int = 11) -> dc.Learner:
-    learner = policy.start(arms=JUDGED_ARMS, seed=seed)
+    learner = policy.start(arms=JUDGED_ARMS, seed=seeded(seed))
     for _ in range(rounds):
         decision = learner.decide()
         learner.observe(decision, 0.3 + 0.05 * int(decision.explore))
@@ -206,7 +207,7 @@ def test_what_is_kept_of_a_decision_is_what_it_was_drawn_with(policy: dc.Policy)
 def test_however_decisions_overlap_saving_in_between_changes_nothing(policy: dc.Policy) -> None:
     """Feedback in the same round, after others, or after a restart finds the same draws."""
     plain, saved = taught(policy), taught(policy)
-    chance = np.random.default_rng(4)
+    chance = np.random.default_rng(seeded(4))
     for _ in range(60):
         saved = dc.Learner.from_json(saved.to_json())
         if chance.random() < 0.5 or not plain.pending:
@@ -226,7 +227,7 @@ def test_however_decisions_overlap_saving_in_between_changes_nothing(policy: dc.
 
 def batch(decide: Callable[[dc.Learner, int], list[dc.Decision]], secret: int, size: int) -> Floats:
     """The estimated losses of the rungs for each decision of a batch, all of whose losses are 0.5."""
-    learner = taught(dc.Ladder(), secret=secret).fork(secret)
+    learner = taught(dc.Ladder(), secret=secret).fork(seeded(secret))
     found = []
     for decision in decide(learner, size):
         kept, held = kept_by(learner, decision), recorded(learner._waiting.decisions[decision.id][3])
@@ -251,7 +252,7 @@ def test_a_fork_goes_on_with_draws_of_its_own(policy: dc.Policy) -> None:
     """It has the pending decisions of its parent, so its own must not have their numbers."""
     learner = taught(policy)
     before = learner.decide(count=20)
-    copy = learner.fork(seed=5)
+    copy = learner.fork(seed=seeded(5))
     copies = [*copy.pending, *copy.decide(count=20)]
     assert {each.id for each in before} < {each.id for each in copies}
     assert len({tuple(kept_by(copy, each)[1:3]) for each in copies}) == 40
@@ -259,7 +260,7 @@ def test_a_fork_goes_on_with_draws_of_its_own(policy: dc.Policy) -> None:
 
 @pytest.mark.parametrize("period", [5, 29])
 def test_a_restart_brings_no_draws_back(period: int) -> None:
-    learner, chances = dc.Forgetting(dc.Ladder(), period=period).start(arms=2, seed=1), []
+    learner, chances = dc.Forgetting(dc.Ladder(), period=period).start(arms=2, seed=seeded(1)), []
     for _ in range(40 * period):
         decision = learner.decide()
         chances.append(judged(learner)[1] if judged(learner)[0] == decision.explore else -1.0)
@@ -283,7 +284,7 @@ def chance_of_segments(learner: dc.Learner) -> float:
 @pytest.mark.parametrize("visits", [1, 2])
 def test_new_segments_are_judged_by_draws_of_their_own(observing: bool, visits: int) -> None:
     # All had the same chance for an arm, because the ladder of a segment knew its own rounds only.
-    learner, chances = SEGMENTED.start(arms=2, seed=3), ([], [])  # type: tuple[dc.Learner, tuple[list[float], ...]]
+    learner, chances = SEGMENTED.start(arms=2, seed=seeded(3)), ([], [])  # type: tuple[dc.Learner, tuple[list[float], ...]]
     for visit in range(300 * visits):
         decision = learner.decide(context={"s": visit // visits})
         chances[int(decision.explore)].append(chance_of_segments(learner))
@@ -297,7 +298,7 @@ def test_new_segments_are_judged_by_draws_of_their_own(observing: bool, visits: 
 
 
 def test_records_of_a_log_are_judged_by_draws_of_their_own() -> None:
-    learner, chances = SEGMENTED.start(arms=2, seed=3), []
+    learner, chances = SEGMENTED.start(arms=2, seed=seeded(3)), []
     learner.decide(context={"s": "first"})
     chances.append(chance_of_segments(learner))
     for number in range(100):
@@ -325,7 +326,7 @@ def test_guardrails_draw_from_the_seed_and_not_from_what_ids_show() -> None:
     rules = dc.Guardrails(holdout=0.5)
     served: list[list[Any]] = []
     for tag in ("one", "two"):
-        learner = dc.FTPL().start(arms=2, seed=7)
+        learner = dc.FTPL().start(arms=2, seed=seeded(7))
         learner._waiting.tag, learner.guardrails = tag, rules
         served.append([learner.decide()[1:] for _ in range(50)] + [learner.exploit() for _ in range(50)])
     assert served[0] == served[1]
@@ -337,7 +338,7 @@ def tied(
     policy: dc.Policy, rounds: int, seed: int = 3, arms: int = 4
 ) -> tuple[dc.Learner, dict[str, Any], list[Floats]]:
     """A learner after so many equal losses, and its laws since all arms were seen."""
-    learner, laws = policy.start(arms=arms, seed=seed), []
+    learner, laws = policy.start(arms=arms, seed=seeded(seed)), []
     told: dict[str, Any] = {"context": {"s": "a", "x": 1.0}} if policy.contextual else {}
     seen = set()
     for _ in range(rounds):
