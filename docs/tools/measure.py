@@ -101,6 +101,7 @@ SIMULATED: dict[str, Callable[[argparse.Namespace], Found]] = {
     "regret": lambda options: regrets.measure(options.only),
     "traffic": lambda options: regrets.measure_traffic(),
     "late": lambda options: regrets.measure_late(),
+    "losing": lambda options: regrets.measure_losing(),
     "recorded": lambda options: regrets.measure_recorded(),
     "context": lambda options: context_gains.measure(),
     "vectors": lambda options: context_gains.measure_vectors(),

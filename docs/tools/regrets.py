@@ -1,4 +1,4 @@
-"""Simulates the regrets of the page of measurements: the groups `regret`, `traffic`, `late` and `recorded`.
+"""Simulates the regrets of the page of measurements: the groups `regret`, `traffic`, `late`, `losing` and `recorded`.
 
 Every policy of `regret` plays 1,000 runs of 10,000 rounds with seed 0 on each of its instances. Runs are seeded one by one,
 so a policy has the same regret whether it is simulated alone or beside others.
@@ -198,6 +198,35 @@ def measure_late() -> Found:
                 regret = finals(world, policy, LATE_RUNS, traffic=dc.Traffic(delay=delay))
                 what = f"{policy.label} on {INSTANCES[world].label} with delay={delay}"
                 yield f"late.{world}.{kind}.{name}", mean_record(regret, what)
+
+
+# Where Ladder() has more regret than its short descriptions may suggest: gaps that shrink, and a memory that misleads.
+
+SHRINKING_ARMS, SHRINKING_RUNS = 8, {10_000: 100, 100_000: 40, 1_000_000: 20}
+WINDOW = PunishLast(8, window=100, gap=0.1, level=0.2)
+WINDOW_RUNS = {10_000: 400, 100_000: 60}
+LOSING_SEED = 1
+
+
+def shrinking(rounds: int) -> LossTable:
+    """Bernoulli losses: one arm has the mean 1/2 in every round, the others more by 1/sqrt(t), and at most 1."""
+    means = np.full((rounds, SHRINKING_ARMS), 0.5)
+    means[:, 1:] += np.minimum(0.5, 1.0 / np.sqrt(np.arange(1, rounds + 1)))[:, None]
+    return LossTable(means, np.arange(rounds))
+
+
+def measure_losing() -> Found:
+    """Every record of `losing`."""
+    ladder, without = dc.Ladder(), dc.Ladder(memory=None)
+    for rounds, runs in SHRINKING_RUNS.items():
+        results = dc.simulate(ladder, shrinking(rounds), rounds, runs, seed=LOSING_SEED, checkpoints=1)
+        what = f"{ladder.label} with {SHRINKING_ARMS} arms, one better by t^(-1/2) in round t, T = {rounds:,}, {runs} runs"
+        yield f"losing.shrinking.{rounds}", mean_record(results.final_regret(ladder), what)
+    for rounds, runs in WINDOW_RUNS.items():
+        results = dc.simulate([ladder, without], WINDOW, rounds, runs, seed=LOSING_SEED, checkpoints=1)
+        for name, policy in (("memory", ladder), ("without", without)):
+            what = f"{policy.label} on {WINDOW.label}, T = {rounds:,}, {runs} runs"
+            yield f"losing.window.{name}.{rounds}", mean_record(results.final_regret(policy), what)
 
 
 # Recorded losses: DECOUPLED_DATA names a folder with real/NAME.npz, each with an array `losses`, rounds x arms, in [0, 1].

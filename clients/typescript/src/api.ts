@@ -299,7 +299,7 @@ export interface ExperimentIn {
    */
   patience?: number | null;
   /**
-   * How many decisions ask for a label, if losses come from a judge. What is learned, and every verdict, is then about the labels, for any judge. None: losses are true.
+   * How many decisions ask for a label, if losses come from a judge. What is learned, and every verdict, is then about the labels, for any judge that judges every decision. None: losses are true.
    */
   labels?: LabelsIn | null;
   /**

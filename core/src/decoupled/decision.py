@@ -91,7 +91,7 @@ class Asked(NamedTuple):
     def estimate(self, judged: float, label: float | None) -> float:
         """What is learned from a judged loss and the label, None if none was wanted; both on a scale from 0 to 1.
 
-        Its mean is that of the label, for any judge.
+        Its mean is that of the label, for any judge that judges every explored answer.
 
         Args:
             judged: the judged loss.

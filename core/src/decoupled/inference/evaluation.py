@@ -51,7 +51,7 @@ def evaluate(
             when the decision was made: they are the model of the doubly robust estimate. `context` (a mapping of names to
             texts, numbers, booleans or None, or its JSON) has what was known of the request. With `judged`, the judge's
             loss, and `label_probability`, `decision.asked.rho`, a loss is a label, empty where none was asked for. All
-            estimates are then of the labels, for any judge.
+            estimates are then of the labels, for any judge that judged every explored decision.
         policy: the candidate; None for none. An arm; a mapping from arms to shares; an array with a law over `arms` for
             each row of the log; a function that returns an arm or a law for the context of a row, or for its number if the
             log has no contexts; with `segments`, a mapping from segments to arms; or a policy, which is replayed: in each

@@ -14,6 +14,8 @@ small probability. The weights are those that make the sum most precise if the d
 In a round whose law is not known, but the weight W_n = 1 / p_n(explored arm) is, or estimated without bias,
 c (1{explored i} W_n l_n + 1{explored j} W_n (1 - l_n) - 1) takes the place of y_n, with the weight c, 1 over the number of
 arms. So one evidence has both kinds of rounds, and no risk is spent twice.
+
+With labels, y_n and w_n have another factor: rho, the probability with which the round asked for a label.
 """
 
 from collections.abc import Iterable, Iterator

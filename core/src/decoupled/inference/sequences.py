@@ -314,7 +314,7 @@ class Sequences:
 
         A verdict and this interval have the same evidence: an arm is out if, and only if, its difference to another one
         is above 0. If losses may drift, it covers the mean difference over rounds that are weighted by the chance to
-        explore both arms; see `decoupled.inference.pairs`. Once it is above 0, it stays so until arms change: if the
+        explore both arms, times `rho` with labels; see `decoupled.inference.pairs`. Once it is above 0, it stays so until arms change: if the
         evidence shrinks, you get the interval that showed it.
 
         Args:

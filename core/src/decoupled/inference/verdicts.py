@@ -33,7 +33,8 @@ class Verdict:
     An arm is out once it is shown to be worse than another one, and stays out until arms are added or retired. With
     probability 1 - risk, every arm that is out was worse at the moment at which this was shown: by its mean loss, if
     no mean ever changes; if losses may drift, by the mean difference until then, over rounds weighted by the chance
-    to explore both arms. A verdict says nothing about losses after that moment.
+    to explore both arms, times the chance of a label with `Labels`. A verdict says nothing about losses after that
+    moment.
 
     Attributes:
         text: the verdict as a sentence.

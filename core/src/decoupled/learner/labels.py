@@ -6,7 +6,8 @@ says whether the decision asks for a label. The learner is fed
     l = f + (a / rho) (g - f),    f = base + lam s,    a = 1 if it was labelled, else 0.
 
 Given the past, the coin has the mean rho, so l has the mean of g, for any judge and any base, lam and rho that are fixed with
-the decision. docs/theory.md has the proof, and what it assumes. The better f predicts g, the less l varies: f is the line
+the decision. An answer without a judgement counts as nothing, so a judge that is silent about the bad answers of one arm makes
+what is learned wrong. docs/labels.md has the proof, and what it assumes. The better f predicts g, the less l varies: f is the line
 fitted to the labels so far. A judge that tells nothing gets lam = 0, and f is the mean label.
 """
 
@@ -30,7 +31,9 @@ class Labels:
     """How many explored decisions ask for a label: the true loss.
 
     A judge, such as a language model or a proxy metric, may favour the worse arm. With labels, estimates and verdicts
-    are about the true loss, for any judge. See the guide "Can I trust my judge?".
+    are about the true loss, for any judge that judges every explored answer. One without a judgement counts as
+    nothing, and its label is refused; so where the judge is silent, give a fixed number as `judged`. See the guide
+    "Can I trust my judge?".
 
     Args:
         share: the probability with which a decision asks for a label, from 0.001 to 1.

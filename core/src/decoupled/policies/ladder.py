@@ -47,7 +47,7 @@ class Ladder(Policy):
 
     Theorem T2 holds for any number of arms and feedback in the same round: the expected regret against each fixed arm is
     $O(\sqrt{KT})$ for every adversary that does not know the seed, and constant in $T$ in the stochastically constrained
-    regime. docs/ladder.md defines the policy exactly and
+    regime, where one arm is better than each other by a fixed gap or more in every round. docs/ladder.md defines the policy exactly and
     docs/ladder-proof.md has the proof; `theory.bounds.theorem_t2` is the bound.
 
     Args:
@@ -62,7 +62,8 @@ class Ladder(Policy):
         top_two_floor: the least part of that share that they get, from 0 to below 1.
         uniform_share: the share $\gamma$ of the exploration that is even over all arms, from 0 to below 1. With 0, an
             arm that was bad for long and becomes good may never be seen again, and no bound holds.
-        memory: how many losses, of all arms together, the recent means remember, at least 2. None: no rung with a memory.
+        memory: how many losses, of all arms together, the recent means remember, at least 2. None: no rung with a memory,
+            which can be better against somebody who punishes what was exploited lately.
         memory_prior: how much the rung with a memory is trusted at first, relative to all others together; above 0.
 
     >>> import decoupled as dc

@@ -356,7 +356,7 @@ class LossConfig(TableConfig):
 
 
 class LabelsConfig(TableConfig):
-    """Some answers are labelled by somebody who knows, so that what is learned is true for any judge. See `decoupled.Labels`."""
+    """Some answers are labelled by somebody who knows, so that what is learned is true for any judge that is never silent. See `decoupled.Labels`."""
 
     share: Share = Labels.share  # the probability with which a decision asks for a label
     first: Natural = Labels.first  # this many decisions want one at the start

@@ -246,6 +246,8 @@ def ladder_terms(arms: int, policy: Ladder | None = None) -> LadderTerms:
     >>> import decoupled_lab as lab
     >>> [round(lab.theory.bounds.ladder_terms(arms).factor, 1) for arms in (2, 8, 64, 1024)]
     [51.2, 75.5, 100.1, 109.4]
+    >>> round(lab.theory.bounds.ladder_terms(8, dc.Ladder(memory=None)).factor, 1)
+    74.8
     >>> round(lab.theory.bounds.ladder_terms(8).constant)
     2335
     """

@@ -208,7 +208,7 @@ def evaluate(
     settings: Settings,
     coupled: bool,
 ) -> LogEvaluation:
-    """Estimate the value of every arm and of what was exploited; with labels, by these, for any judge."""
+    """Estimate the value of every arm and of what was exploited; with labels, by these, for any judge that is never silent."""
     labels, risk = settings.labels, settings.risk
     share = labels.share if labels else 1.0
     start = partial(Sequences, len(arms), risk, drift=settings.drift, coupled=coupled, label_share=share)

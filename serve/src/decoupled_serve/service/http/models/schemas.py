@@ -259,7 +259,7 @@ class ExperimentIn(Model):
     )
     labels: LabelsIn | None = left_out(
         "How many decisions ask for a label, if losses come from a judge. What is learned, and "
-        "every verdict, is then about the labels, for any judge. None: losses are true.",
+        "every verdict, is then about the labels, for any judge that judges every decision. None: losses are true.",
         {"share": 0.1},
     )
 
