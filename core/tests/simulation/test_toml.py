@@ -1,5 +1,6 @@
 """SPEC.toml: specifications are run as written, and errors name the line."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -144,8 +145,14 @@ class FTPL(dc.PythonPolicy):
 """
 
 
-def test_your_own_class_is_found_by_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dc.Policy, "_known", dict(dc.Policy._known))  # other tests list the policies
+@pytest.fixture
+def _own_policies_are_forgotten() -> Iterator[None]:
+    with dc.Policy.forget_new():
+        yield
+
+
+@pytest.mark.usefixtures("_own_policies_are_forgotten")
+def test_your_own_class_is_found_by_its_module(tmp_path: Path) -> None:
     module = f"own_{tmp_path.name.replace('-', '_')}"  # not yet imported
     (tmp_path / f"{module}.py").write_text(OWN)
     text = GOOD.replace('name = "FollowTheLeader"', f'name = "{module}.FTPL"\nshare = 0.3')
