@@ -1,6 +1,5 @@
 """SPEC.toml: specifications are run as written, and errors name the line."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -145,13 +144,7 @@ class FTPL(dc.PythonPolicy):
 """
 
 
-@pytest.fixture
-def _own_policies_are_forgotten() -> Iterator[None]:
-    with dc.Policy.forget_new():
-        yield
-
-
-@pytest.mark.usefixtures("_own_policies_are_forgotten")
+@pytest.mark.usefixtures("forget_policies")
 def test_your_own_class_is_found_by_its_module(tmp_path: Path) -> None:
     module = f"own_{tmp_path.name.replace('-', '_')}"  # not yet imported
     (tmp_path / f"{module}.py").write_text(OWN)

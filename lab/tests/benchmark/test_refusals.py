@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +26,8 @@ SIZE = Size("tiny", 2, 1_000)
 
 
 @pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
+def forgotten(forget_policies: None) -> None:
     """Policies that a file defines here are not known to other tests."""
-    with dc.Policy.forget_new():
-        yield
 
 
 def written(folder: Path, text: str, name: str = "mine.py") -> Path:

@@ -167,13 +167,15 @@ class Description:
             ...
         decoupled.errors.ParameterError: name = 'Mine': is not a known policy; ...
         """
-        before = set(cls._known)
+        before = dict(cls._known)
         try:
             yield
         finally:
-            for name in set(cls._known) - before:
-                if cls._known[name].__module__ != cls.homes.get(name):  # else it was only loaded
-                    del cls._known[name]
+            loaded = {
+                name: known for name, known in cls._known.items() if known.__module__ == cls.homes.get(name)
+            }
+            cls._known.clear()
+            cls._known.update({**loaded, **before})
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:

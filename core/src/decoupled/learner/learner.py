@@ -17,7 +17,7 @@ from ..decision import Arm, Decision, LabelSums, Served, with_label
 from ..errors import FeedbackError, LossError, Message, ParameterError, UnsupportedError
 from ..inference.ordering import PATIENCE
 from .arms import ArmNames, Arms, listed, listed_available, refuse_set
-from .context import Advice, Context, Segment
+from .context import Advice, Context
 from .guard import Guard, Guarded, Listed, Told
 from .guardrails import Guardrails
 from .inferring import Inference, check_watchable, checked_patience, not_watched
@@ -253,7 +253,7 @@ class Learner(Guarded):
         self._waiting.tag = tag
 
     @property
-    def segments(self) -> tuple[Segment, ...] | None:
+    def segments(self) -> tuple[tuple[str | None, ...], ...] | None:
         """The segments that a contextual policy tells apart, in order of appearance; None for other policies.
 
         >>> import decoupled as dc
