@@ -82,7 +82,5 @@ def forget_policies() -> Iterator[None]:
     """Forget the policies that a test defines: their names are taken until then."""
     from decoupled import Policy
 
-    known = dict(Policy._known)
-    yield
-    Policy._known.clear()
-    Policy._known.update(known)
+    with Policy.forget_new():
+        yield

@@ -65,9 +65,9 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     monkeypatch.delenv("DECOUPLED_DATA", raising=False)
     monkeypatch.setenv("DECOUPLED_OFFLINE", "1")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    environment._oracle.cache_clear()
+    environment.fitted_oracle.cache_clear()
     yield tmp_path / "cache" / "decoupled" / "ml-100k"
-    environment._oracle.cache_clear()
+    environment.fitted_oracle.cache_clear()
 
 
 @pytest.mark.parametrize(

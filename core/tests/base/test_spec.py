@@ -143,16 +143,14 @@ def test_no_other_name_and_no_other_json_is_accepted() -> None:
 
 def test_a_class_of_ones_own_may_have_the_name_of_a_built_in_one() -> None:
     """As when a later version gets a policy of that name: files mean that one, and yours is found by its module."""
-    own: Any = dataclass(frozen=True)(
-        type("FTPL", (dc.FTPL,), {"__module__": "mine", "__annotations__": {}})
-    )
-    try:
+    with dc.Policy.forget_new():
+        own: Any = dataclass(frozen=True)(
+            type("FTPL", (dc.FTPL,), {"__module__": "mine", "__annotations__": {}})
+        )
         assert dc.Policy.from_dict({"name": "FTPL", "c": 4.0}) == dc.FTPL(c=4.0)
         assert (own().label, own(c=4.0).to_dict()["name"]) == ("mine.FTPL", "mine.FTPL")
         assert type(dc.Policy.from_json(own(c=4.0).to_json())) is own
         assert dc.Policy.known()["FTPL"] is dc.FTPL
-    finally:
-        del dc.Policy._known["mine.FTPL"]
     with pytest.raises(dc.ParameterError, match="is not a known policy"):
         dc.Policy.from_dict({"name": "mine.FTPL"})
     assert Shape.from_dict({"name": f"{__name__}.Circle", "radius": 2.0}) == Circle(2.0)

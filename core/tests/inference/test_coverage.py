@@ -149,8 +149,8 @@ def test_pairs_hold_at_every_look_in_95_percent_of_experiments(cell: Cell) -> No
 
 def break_the_boundary(monkeypatch: pytest.MonkeyPatch, times: float, start: float) -> None:
     """Make the price for the spread so many times too small; 4 makes intervals half as wide. Bets begin with so much."""
-    monkeypatch.setattr(boundary, "_PSI", boundary._PSI / times)
-    monkeypatch.setattr(boundary, "_PSI_DIFFERENCE", boundary._PSI_DIFFERENCE / times)
+    monkeypatch.setattr(boundary, "PSI", boundary.PSI / times)
+    monkeypatch.setattr(boundary, "PSI_DIFFERENCE", boundary.PSI_DIFFERENCE / times)
     monkeypatch.setattr(watching, "margin", times)
     monkeypatch.setattr(pairs, "PRIOR", pairs.PRIOR * start)
 

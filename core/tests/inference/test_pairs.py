@@ -92,7 +92,7 @@ def test_what_was_won_is_that_of_the_definition(label_share: float) -> None:
         assert min(bet_on) >= -1.0
         won = np.log(PRIOR) + np.log1p(np.outer(bet_on, BETS)).sum(axis=0)
         pairs = sequences.sums.pairs
-        assert pairs._logs(one, two) == pytest.approx(won)
+        assert pairs.log_won(one, two) == pytest.approx(won)
         assert pairs.weight(one, two) == pytest.approx(sum(weights))
         low = difference_now(sequences.sums, one, two, drift=True).low
         at_low = np.logaddexp.reduce(won - BETS * sum(weights) * low)

@@ -8,7 +8,7 @@ import pytest
 
 from decoupled.errors import ArmError, ParameterError
 from decoupled.inference import Sequences, verdict
-from decoupled.inference.lookout import BET, Lookout, _State
+from decoupled.inference.lookout import BET, Lookout
 from decoupled.inference.sums import Observation
 from decoupled.kernels.betting import RATE
 
@@ -158,10 +158,9 @@ def test_many_arms_are_compared_with_the_best_of_them_only(monkeypatch: pytest.M
 
 def lookout_for(decided: int, arms: int, every: float) -> Lookout:
     """One that goes by a verdict for this arm."""
-    found = Lookout(every)
-    rivals = tuple(arm for arm in range(arms) if arm != decided)
-    found._now = _State(decided=decided, rivals=rivals, wealth=(0.0,) * len(rivals))
-    return found
+    rivals = [arm for arm in range(arms) if arm != decided]
+    content = {**Lookout(every).to_dict(), "decided": decided}
+    return Lookout.from_dict({**content, "rivals": rivals, "wealth": [0.0] * len(rivals)})
 
 
 def gains(decided: int, seen: list[Observation]) -> list[dict[int, float]]:
@@ -205,12 +204,14 @@ def test_it_is_a_sum_of_e_processes_that_start_at_every_round() -> None:
         for place, rival in enumerate((0, 2)):
             factors = [1.0 + BET * gain[rival] for gain in bets[: n + 1] if rival in gain]
             products = sum(np.prod(factors[start:]) for start in range(len(factors)))
-            assert lookout._now.wealth[place] == pytest.approx(products, rel=1e-9)
+            assert lookout.to_dict()["wealth"][place] == pytest.approx(products, rel=1e-9)
         means.append(lookout.alarm.evidence)
     rings = lookout_for(1, 3, every=20.0)
+    taken = 0
     while rings.alarm.raised == 0:
-        rings.take(rings._now.taken, seen[rings._now.taken], sequences)
-    assert rings._now.taken == 1 + next(n for n, mean in enumerate(means) if mean >= 20.0)
+        rings.take(taken, seen[taken], sequences)
+        taken += 1
+    assert rings.to_dict()["taken"] == taken == 1 + next(n for n, mean in enumerate(means) if mean >= 20.0)
     again = Lookout.from_dict(json.loads(json.dumps(lookout.to_dict())))
     assert again.to_dict() == lookout.to_dict()
 

@@ -11,9 +11,12 @@ import decoupled as dc
 from decoupled import testing
 from decoupled.extend import diagnostics
 from decoupled.kernels.state import MOST_PAIRED_ARMS
+from decoupled.learner import place_in_stream
 from decoupled.learner.arms import Serials
 from decoupled.policies.ftpl import MANY_ARMS
+from decoupled.testing import state_of
 from support.policies import forms
+from support.saved import learned_by, with_learned
 
 POLICIES = forms()
 # Reversed, since the contract of policies runs forwards: of two workers that start with nothing compiled, each
@@ -33,11 +36,6 @@ def used(policy: dc.Policy, rounds: int = 40, seed: int = 3) -> dc.Learner:
     return learner
 
 
-def stream_of(learner: dc.Learner) -> list[int]:
-    words: list[int] = learner._running.stream.tolist()
-    return words
-
-
 @every_policy
 def test_the_contract_of_arms_that_come_and_go(policy: dc.Policy) -> None:
     case = testing.Case(policy, arms=5, rounds=1, seed=1)
@@ -48,20 +46,21 @@ def test_the_contract_of_arms_that_come_and_go(policy: dc.Policy) -> None:
 @every_policy
 def test_newcomers_start_level_with_the_leader_or_unseen(policy: dc.Policy) -> None:
     learner = used(policy)
-    before, stream, round_ = learner.estimates(), stream_of(learner), learner.round
-    layout, old = policy.layout, learner._running.state
+    before, stream, round_ = learner.estimates(), place_in_stream(learner), learner.round
+    layout, old = policy.layout, state_of(learner)
     learner.add_arms(["x", 9])
+    new = state_of(learner)
     for name in layout.learned:
         if name not in ("roots", "level", "excess", "excess_exploit"):  # solutions, which have changed
-            row = layout.row(learner._running.state, name)
-            row = row[:5, :5] if name in layout.pairs else row[:5]
-            assert row.tolist() == layout.row(old, name).tolist()
+            row = new[name] if name in layout.scalars else new[name][:5]
+            row = row[:, :5] if name in layout.pairs else row
+            assert np.array_equal(row, old[name]), name
     assert learner.arms == (*NAMES, "x", 9)
     known = learner.estimates()
     assert known[:5].tolist() == before.tolist()
     fresh = policy.start(2, 0).estimates()[0]
     assert known[5:].tolist() == [fresh if policy.cumulative is None else before.min()] * 2
-    assert (stream_of(learner), learner.round) == (stream, round_)
+    assert (place_in_stream(learner), learner.round) == (stream, round_)
     law = learner.exploitation_probabilities()
     if policy.cumulative is not None and not isinstance(
         policy, dc.Ladder | dc.ContextualLadder
@@ -75,12 +74,7 @@ def test_what_stays_is_as_if_the_others_had_never_been(policy: dc.Policy) -> Non
     learner = used(policy)
     learner.retire_arms(["b", "d"])
     assert learner.arms == ("a", "c", "e")
-    content = json.loads(learner.to_json())["content"]
-    alone = policy.start(["a", "c", "e"], 3)
-    for name, row in content["learned"].items():
-        alone._running.layout.row(alone._running.state, name)[:] = row
-    alone._running.state.scalars[0] = learner.round
-    alone._running.calls.init()
+    alone = with_learned(policy.start(["a", "c", "e"], 3), learned_by(learner), round=learner.round)
     assert learner.estimates().tolist() == alone.estimates().tolist()
     for law in ("exploitation_probabilities", "exploration_probabilities"):
         np.testing.assert_array_equal(getattr(learner, law)(), getattr(alone, law)())
@@ -160,12 +154,15 @@ def test_numbered_arms_stay_numbers_while_they_can_and_no_arms_change_nothing() 
     learner = dc.Exp3().start(3, seed=0)
     learner.add_arms(range(3, 6))
     assert json.loads(learner.to_json())["content"]["arms"] == 6
-    assert learner._arms.place(5) == 5
+    learner.replay([(5, 1.0, 0.5)], unrandomised=True)
+    assert learner.estimates().tolist() == [0.0] * 5 + [0.5]
     learner.retire_arms([1])
     assert list(learner.arms) == [0, 2, 3, 4, 5]
     learner.add_arms(["one", 1])
     assert list(learner.arms) == [0, 2, 3, 4, 5, "one", 1]
-    assert [learner._arms.place(name) for name in learner.arms] == list(range(7))
+    before = learner.estimates()
+    learner.replay([(name, 0.5, 0.125 * place) for place, name in enumerate(learner.arms)])
+    assert (learner.estimates() - before).tolist() == [0.25 * place for place in range(7)]
     learner.decide(available=[1, "one"])
     learner = used(dc.FTPL())
     learner.decide()
@@ -182,7 +179,7 @@ def test_top_two_breaks_ties_by_who_was_seen_first_also_after_arms_went() -> Non
     learner.add_arms(["x"])
     learner.replay([("x", 1.0, 0.9)])
     assert learner.decide().exploit == "c"
-    assert learner._running.layout.row(learner._running.state, "seen_at").tolist() == [3, 4, 5]
+    assert state_of(learner)["seen_at"].tolist() == [3, 4, 5]
 
 
 def test_the_form_for_many_arms_begins_where_they_are_many_and_pairs_have_a_limit() -> None:

@@ -9,9 +9,11 @@ import pytest
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
-from decoupled.learner.pending import recorded
+from decoupled.testing import state_of
 from support.centred_ftpl import CENTRED_FTPL
 from support.exactly import added, explored, one_of_each
+from support.memory import bytes_kept
+from support.saved import kept_by, with_learned
 from support.twins.centred import CentredFTPLTwin
 
 ARMS = 6
@@ -57,10 +59,10 @@ def test_perfect_predictions_leave_no_noise_and_arms_that_are_away_no_bias(polic
     # A decision teaches the exact loss of every arm that passes the gate, whichever arm it explores. A soft gate lets
     # predictions pass up to its bound.
     learner = trained(policy)
-    running, before = learner._running, learner.estimates()
+    state, before = state_of(learner).to_state(), learner.estimates()
     passes = np.zeros(len(LOSSES), bool)
-    passes[running.form.baselines(running.state)[0]] = True
-    passes &= running.form.most_predicted(running.state) >= LOSSES
+    passes[policy.baselines(state)[0]] = True
+    passes &= policy.most_predicted(state) >= LOSSES
     assert passes.any()
     decision = learner.decide(baseline=LOSSES)
     learner.observe(decision, loss=float(LOSSES[explored(decision)]))
@@ -117,18 +119,25 @@ def test_a_decision_that_only_explores_and_many_at_once_take_it_too() -> None:
     learner = CENTRED_FTPL.start(3, seed=1)
     single = learner.explore(baseline=[0.1, 0.2, 0.3])
     several = learner.decide(count=3, baseline=[0.1, 0.2, 0.3])
-    kept = [recorded(learner._waiting.find(decision)[3]) for decision in (single, *several)]
-    assert all(each is not None and each[1].tolist() == [0.1, 0.2, 0.3] for each in kept)
-    assert len({id(each) for each in kept[1:]}) == 1  # one array for all
-    learner.decide()
-    own = recorded(learner._waiting.find(learner.pending[-1])[3])
-    assert own is not None
-    assert own[1].tolist() == [0.5, 0.5, 0.5]
+    own = learner.decide()
+    kept = kept_by(learner)
+    assert all(kept[each.id].by_arm == {0: 0.1, 1: 0.2, 2: 0.3} for each in (single, *several))
+    assert kept[own.id].by_arm == {0: 0.5, 1: 0.5, 2: 0.5}
     for policy in (CENTRED_FTPL, dc.Ladder()):
         one, two = (policy.start(3, seed=1) for _ in range(2))
         for learner in (one, two):
             learner.replay([(0, 0.5, 0.2), (1, 0.25, 0.7), (2, 0.25, 0.4)])
         assert one.decide(baseline=[0.1, 0.2, 0.3]) == two.decide()
+
+
+def test_many_at_once_keep_one_prediction() -> None:
+    """Each with its own, these would keep 16 MB."""
+    learner = with_learned(
+        CENTRED_FTPL.start(5_000, seed=1), {}, round=10**9
+    )  # so late that every arm has one
+    learner.decide()
+    assert bytes_kept(lambda: learner.decide(count=200, baseline=[0.25] * 5_000)) < 1_000_000
+    assert len(kept_by(learner)[learner.pending[-1].id].by_arm) == 5_000
 
 
 def regret(model: str, seed: int, rounds: int = 1_500) -> float:
@@ -167,7 +176,7 @@ def test_baselines_that_are_computed_late_are_those_of_their_round(policy: dc.Po
     for step in range(400):
         for learner in (lazy, eager):
             learner.decide()
-        eager._running.record_baselines()
+        eager.to_json()
         action = choose.integers(8)
         if action == 0:
             arms = [arm for arm in lazy.arms if arm != "a"][: 1 + len(lazy.arms) % 2]

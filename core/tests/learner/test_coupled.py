@@ -10,6 +10,8 @@ import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.learner.losses import PREFERENCES, Preference
 from support.exactly import added, explored, one_of_each
+from support.memory import bytes_kept
+from support.saved import content_of, kept_by, with_learned
 from support.twins.coupled import CoupledTsallisTwin
 
 ARMS = 4
@@ -80,12 +82,16 @@ def test_a_log_brings_no_baseline_and_leaves_none_behind() -> None:
 
 def test_decisions_of_one_round_share_their_baseline() -> None:
     # Otherwise a hundred thousand pending decisions would hold as many arrays.
-    learner = trained(REDUCED, 150)
-    learner.decide(count=10)
-    assert len({id(pending[3]) for pending in learner._waiting.decisions.values()}) == 1
-    learner.observe(learner.decide(), loss=0.5)
+    learner = with_learned(REDUCED.start(2_000, seed=1), {}, round=50_000)  # so late that every arm has one
+
+    def play_a_round() -> None:
+        learner.decide(count=200)
+        learner.observe(learner.decide(), loss=0.5)
+
+    assert bytes_kept(play_a_round) < 500_000  # each with its own, these would keep 6 MB
+    assert {len(kept.by_arm) for kept in kept_by(learner).values()} == {2_000}
     learner.decide()
-    assert len({id(pending[3]) for pending in learner._waiting.decisions.values()}) == 2
+    assert len(content_of(learner)["baselines"]) == 2
 
 
 @pytest.mark.parametrize("resampling", ["geometric", "conditional"])

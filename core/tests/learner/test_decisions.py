@@ -12,6 +12,7 @@ import pytest
 import decoupled as dc
 from decoupled.kernels.dispatch import bound
 from decoupled.kernels.laws.winner_law import MOST_ARMS
+from decoupled.kernels.random.stream import new_stream
 from decoupled.learner.inferring import MOST_WATCHED
 from decoupled.native import load
 from decoupled.native.calls import NativeFunction, Signature
@@ -80,14 +81,14 @@ def test_a_decision_is_an_ordinary_one() -> None:
 
 @needs_machine_code
 @pytest.mark.parametrize("part", ["decide", "update"])
-def test_machine_code_that_fails_changes_nothing(part: str) -> None:
+def test_machine_code_that_fails_changes_nothing(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     learner = dc.FTPL().start(3, seed=7)
     decision = learner.decide()
-    running = learner._running
     failing = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(lambda block: 1)
     broken = NativeFunction(part, failing, failing, Signature((), ()))
-    entries = running.entries._replace(**{part: broken})
-    running.calls = bound(entries, running.values, running.state, running.stream)
+    entries = dc.FTPL().entries()._replace(**{part: broken})
+    monkeypatch.setattr(dc.FTPL, "entries", lambda _: entries)
+    learner = dc.Learner.from_json(learner.to_json())
     with pytest.raises(RuntimeError, match=f"{part}: the shipped machine code failed"):
         learner.decide() if part == "decide" else learner.observe(decision, 0.5)
     assert learner.pending == (decision,)
@@ -97,9 +98,11 @@ def test_machine_code_that_fails_changes_nothing(part: str) -> None:
 @pytest.mark.parametrize("part", ["init", "decide", "update"])
 def test_a_call_keeps_its_arrays(part: str) -> None:
     """A decision among some arms is drawn by a call of an object that nobody else holds."""
-    among = dc.FTPL().start(4, seed=7)._running.only(np.arange(2))
-    rows, call = weakref.ref(among.state.floats), getattr(among.calls, part)
-    del among
+    policy = dc.FTPL()
+    state = policy.layout.new_state(2)
+    calls = bound(policy.entries(), np.array(policy.params()), state, new_stream(np.random.SeedSequence(7)))
+    rows, call = weakref.ref(state.floats), getattr(calls, part)
+    del state, calls
     gc.collect()
     assert rows() is not None
     del call

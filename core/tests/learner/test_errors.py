@@ -269,7 +269,7 @@ LOSSES: list[Row] = [
     ),
     # An id of the future; the last has more digits than Python parses.
     *(
-        (FEEDBACK, lambda x, end=end: x.forget(f"{x._waiting.tag}{end}"), "decision ...: was never made")
+        (FEEDBACK, lambda x, end=end: x.forget(f"{x.tag}{end}"), "decision ...: was never made")
         for end in ("-4", "-0", "-", "--1", "", f"-{'9' * 5000}")
     ),
     (IndexError, lambda x: x.observe(tuple.__new__(dc.Decision, ()), 0.5), "tuple index out of range"),

@@ -15,6 +15,7 @@ import pytest
 
 import decoupled as dc
 from support.interrupts import Interrupted, at_every_point, handled_at
+from support.saved import content_of, from_content
 
 # An interrupt while a generator is closed is not raised, only reported.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -138,7 +139,8 @@ def test_at_every_point_all_or_nothing(kind: str, watched: bool, name: str) -> N
         if found == after != before:
             act(twin)
         assert twin.content == found
-        twin.learner._running.stream[:] = cases[-1].learner._running.stream
+        stream = content_of(cases[-1].learner)["stream"]
+        twin.learner = from_content({**content_of(twin.learner), "stream": stream})
         for each in (twin, cases[-1]):
             each.go_on()
         assert twin.content == cases[-1].content

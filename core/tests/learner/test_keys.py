@@ -10,9 +10,8 @@ import pytest
 from scipy import stats
 
 import decoupled as dc
-from decoupled.kernels.laws import ladder_state as at
 from decoupled.kernels.random.keyed import sip_hash
-from decoupled.kernels.state import SECRET
+from decoupled.testing import state_of
 
 DECOUPLED = [dc.FTPL(), dc.FTPL(alpha=1.7, ranking="strata"), dc.Ladder(), dc.TsallisINF(), dc.Exp3()]
 MORE = [dc.TopTwo(), dc.FollowTheLeader(), dc.JinHybrid(), dc.Forgetting(dc.Ladder(), discount=0.99)]
@@ -74,7 +73,7 @@ def sip(first: int, second: int, text: bytes) -> int:
 
 
 def word_of(learner: dc.Learner, key: str) -> int:
-    first = scrambled(int(learner._running.state.scalars[SECRET]) ^ 0x6B65797365727665)
+    first = scrambled(int(state_of(learner)["secret"]) ^ 0x6B65797365727665)
     return sip(first, scrambled(first + 1 & MASK), key.encode()) % 2**63
 
 
@@ -96,24 +95,24 @@ def race(word: int, weights: Any, purpose: int) -> int:
 
 
 def twin(learner: dc.Learner, key: str) -> int:
-    policy, state, word = learner.policy, learner._running.state, word_of(learner, key)
+    policy, state, word = learner.policy, state_of(learner), word_of(learner, key)
     if isinstance(policy, dc.FTPL):
         estimates = learner.estimates()
-        rate = learner._running.form.layout.row(state, "eta_exploit")[0]
+        rate = state["eta_exploit"]
         return leader(word, rate * (estimates - estimates.min()), policy.alpha)
     if not isinstance(policy, dc.Ladder):
         return race(word, learner.exploitation_probabilities(), 1)
-    rung = race(word, state.scalars[at.WEIGHT : at.WEIGHT + policy.rung_count], 3)
+    rung = race(word, [state[f"rung_weight_{number}"] for number in range(policy.rung_count)], 3)
     if rung < len(policy.rungs):
         estimates = learner.estimates()
-        rate = state.scalars[at.ETA] * policy.rungs[rung] / policy.rungs[0]
+        rate = state["eta"] * policy.rungs[rung] / policy.rungs[0]
         return leader(word, rate * (estimates - estimates.min()), 3.0)
-    raw = state.scalars[at.RAW_ERROR] <= state.scalars[at.CENTRED_ERROR]
-    means = np.where(state.floats[at.COUNTS] > 0, state.floats[at.MEANS if raw else at.CENTRED], math.inf)
+    raw = state["raw_error"] <= state["centred_error"]
+    means = np.where(state["counts"] > 0, state["means" if raw else "centred_means"], math.inf)
     tied = np.flatnonzero(means == means.min())
     if learner.round == 1:  # nobody leads
         return int(min(tied, key=lambda arm: draw(word, 2, int(arm))))
-    return int(min(tied, key=lambda arm: state.floats[at.PRECEDENCE, arm]))
+    return int(min(tied, key=lambda arm: state["precedence"][arm]))
 
 
 def test_the_hash_is_siphash() -> None:

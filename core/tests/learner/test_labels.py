@@ -173,9 +173,11 @@ def test_saved_copied_and_forked_learners_go_on_alike(policy: dc.Policy) -> None
     for each in copies:
         assert each.to_json() == learner.to_json()
     assert learner.fork(seed=9).labels == learner.labels
+    judged = {key for key, *_ in json.loads(learner.to_json())["content"]["labels"]["judged"]}
+    assert 0 < len(judged) < len(learner.pending)
     for each in (learner, *copies):
         for waiting in each.pending[::-1]:
-            each.observe(waiting, **({"loss": 3} if waiting.id in each._labels.judged else {"judged": 2}))
+            each.observe(waiting, **({"loss": 3} if waiting.id in judged else {"judged": 2}))
     assert len({each.to_json() for each in (learner, *copies)}) == 1
     assert learner.inference.judge() == copies[0].inference.judge()
     assert "labels are missing" in str(learner.inference.verdict().remark)
@@ -292,7 +294,7 @@ def test_an_interrupt_leaves_all_or_nothing(act: str) -> None:
     allowed = [content(start), content(done)]
     if act == "overdue":  # what was overdue may be settled, and the call not made
         half, _ = case()
-        half._settle_missing(half.pending[0].id)
+        half.forget(half.pending[0])
         allowed.append(content(half))
     cases: list[dc.Learner] = []
 

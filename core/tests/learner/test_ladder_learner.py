@@ -12,12 +12,12 @@ from scipy import stats
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
-from decoupled.kernels.laws import contextual_state, ladder_state
-from decoupled.kernels.state import SECRET
+from decoupled.kernels.laws import ladder_state
 from decoupled.learner import runner
-from decoupled.learner.pending import recorded
+from decoupled.testing import state_of
 from support.exactly import added, explored
 from support.plain_python import ran
+from support.saved import content_of, from_content, kept_by, with_learned
 from support.seeds import seeded
 from support.twins.ladder import LadderTwin
 
@@ -30,8 +30,8 @@ LOG = [(arm, 0.2 + 0.1 * arm, float(LOSSES[arm])) for arm in (0, 1, 2, 3, 4, 1, 
 
 
 def baselines_of(learner: dc.Learner) -> Floats:
-    running, row = learner._running, np.zeros(len(learner.arms))
-    places, values = running.form.baselines(running.state)
+    row = np.zeros(len(learner.arms))
+    places, values = learner.policy.baselines(state_of(learner).to_state())
     row[places] = values
     return row
 
@@ -142,26 +142,21 @@ def taught(policy: dc.Policy, rounds: int = 20, secret: int | None = None, seed:
     for _ in range(rounds):
         decision = learner.decide()
         learner.observe(decision, 0.3 + 0.05 * int(decision.explore))
-    if secret is not None:
-        learner._running.state.scalars[SECRET] = secret
-        learner._running.calls.init()
-    return learner
+    return learner if secret is None else with_learned(learner, {}, secret=float(secret))
 
 
-def kept_by(learner: dc.Learner, decision: dc.Decision) -> list[float]:
-    """What a pending decision is judged with: the explored arm, the chances of the rungs, and their offsets."""
-    learner._running.record_baselines()
-    held: Any = recorded(learner._waiting.decisions[decision.id][3])
-    found: list[float] = held[3][decision.id]
-    return found
+def numbers_of(learner: dc.Learner, decisions: list[dc.Decision]) -> list[list[float]]:
+    """What pending decisions are judged with: the explored arm, the chances of the rungs, and their offsets."""
+    kept = kept_by(learner)
+    found = [kept[decision.id].numbers for decision in decisions]
+    assert all(numbers is not None for numbers in found)
+    return [numbers for numbers in found if numbers is not None]
 
 
 def judged(learner: dc.Learner) -> list[float]:
     """What the state of a learner has of the last decision."""
-    names = learner._running.layout.scalars
-    row = learner._running.layout.row
-    assert set(KEPT) <= set(names)
-    return [float(row(learner._running.state, name)[0]) for name in KEPT]
+    state = state_of(learner)
+    return [state[name] for name in KEPT]
 
 
 def one_by_one(learner: dc.Learner, count: int) -> list[dc.Decision]:
@@ -182,7 +177,7 @@ def test_decisions_in_one_state_share_no_draws(
     policy: dc.Policy, decide: Callable[[dc.Learner, int], list[dc.Decision]]
 ) -> None:
     learner = taught(policy)
-    chances = [kept_by(learner, each)[1] for each in decide(learner, 60)]
+    chances = [numbers[1] for numbers in numbers_of(learner, decide(learner, 60))]
     drawn = [each for each in chances if each < 1.0]  # 1: whatever its rivals draw, the leader leads
     assert len(set(drawn)) == len(drawn) > 40  # there were at most as many as arms
 
@@ -198,9 +193,9 @@ def test_what_is_kept_of_a_decision_is_what_it_was_drawn_with(policy: dc.Policy)
             learner.exploit(available=[0, 2])
         if number % 4 == 0:
             learner.exploitation_probabilities(available=[1, 2])
-    assert {each: kept_by(learner, each) for each in drawn} == drawn
+    assert numbers_of(learner, [*drawn]) == [*drawn.values()]
     again = dc.Learner.from_json(learner.to_json())
-    assert {each: kept_by(again, each) for each in drawn} == drawn
+    assert numbers_of(again, [*drawn]) == [*drawn.values()]
 
 
 @by_ladder
@@ -228,12 +223,11 @@ def test_however_decisions_overlap_saving_in_between_changes_nothing(policy: dc.
 def batch(decide: Callable[[dc.Learner, int], list[dc.Decision]], secret: int, size: int) -> Floats:
     """The estimated losses of the rungs for each decision of a batch, all of whose losses are 0.5."""
     learner = taught(dc.Ladder(), secret=secret).fork(seeded(secret))
-    found = []
-    for decision in decide(learner, size):
-        kept, held = kept_by(learner, decision), recorded(learner._waiting.decisions[decision.id][3])
-        assert held is not None
-        weighted = (0.5 - held[1][int(decision.explore)]) * decision.weight
-        found.append([kept[1 + rung] * weighted + kept[6 + rung] for rung in range(2)])
+    decisions = decide(learner, size)
+    kept, found = kept_by(learner), []
+    for decision, numbers in zip(decisions, numbers_of(learner, decisions), strict=True):
+        weighted = (0.5 - kept[decision.id].by_arm[int(decision.explore)]) * decision.weight
+        found.append([numbers[1 + rung] * weighted + numbers[6 + rung] for rung in range(2)])
     return np.array(found)
 
 
@@ -255,7 +249,7 @@ def test_a_fork_goes_on_with_draws_of_its_own(policy: dc.Policy) -> None:
     copy = learner.fork(seed=seeded(5))
     copies = [*copy.pending, *copy.decide(count=20)]
     assert {each.id for each in before} < {each.id for each in copies}
-    assert len({tuple(kept_by(copy, each)[1:3]) for each in copies}) == 40
+    assert len({tuple(numbers[1:3]) for numbers in numbers_of(copy, copies)}) == 40
 
 
 @pytest.mark.parametrize("period", [5, 29])
@@ -277,7 +271,8 @@ SEGMENTED = dc.ContextualLadder(segments=("s",))
 
 
 def chance_of_segments(learner: dc.Learner) -> float:
-    return float(learner._running.state.scalars[contextual_state.CHANCE + 1])
+    chance: float = state_of(learner)["outer_chance_1"]
+    return chance
 
 
 @pytest.mark.parametrize("observing", [True, False])
@@ -327,7 +322,8 @@ def test_guardrails_draw_from_the_seed_and_not_from_what_ids_show() -> None:
     served: list[list[Any]] = []
     for tag in ("one", "two"):
         learner = dc.FTPL().start(arms=2, seed=seeded(7))
-        learner._waiting.tag, learner.guardrails = tag, rules
+        learner.tag = tag
+        learner.guardrails = rules
         served.append([learner.decide()[1:] for _ in range(50)] + [learner.exploit() for _ in range(50)])
     assert served[0] == served[1]
     counts = np.bincount([each.guard == "holdout" for each in served[0][50:]], minlength=2)
@@ -385,7 +381,7 @@ def test_the_order_of_ties_is_drawn_by_the_seed_once_and_new_arms_have_a_place_i
         learner.add_arms(["new"])
         while "new" not in [each.explore for each in learner.decide(count=20)]:
             pass
-        while learner._running.state.floats[ladder_state.COUNTS, 3] == 0.0:
+        while state_of(learner)["counts"][3] == 0.0:
             learner.observe(learner.pending[-1], 0.5)
         leader = learner.exploitation_probabilities().argmax()
         assert leader in (first, 3)  # the others keep their order
@@ -398,20 +394,18 @@ def test_the_order_of_ties_is_drawn_by_the_seed_once_and_new_arms_have_a_place_i
 
 def test_a_state_without_an_order_gets_one_and_keeps_it() -> None:
     """Older states have none, and keep what their pending decisions are judged with by explored arm."""
-    from decoupled.base.packed import seal, unseal
-    from decoupled.learner.saving import FORMAT, VERSION, WRITER
-
     learner, _, _ = tied(dc.Ladder(), 30)
     decisions = learner.decide(count=3)
-    content = unseal(learner.to_json(), FORMAT, VERSION, WRITER)
+    content = content_of(learner)
     del content["learned"]["precedence"]
-    by_arm = {int(each.explore): kept_by(learner, each) for each in decisions}
+    by_arm = dict(
+        zip([int(each.explore) for each in decisions], numbers_of(learner, decisions), strict=True)
+    )
     content["baselines"][0][3] = sorted(by_arm.items())
-    text = seal(FORMAT, VERSION, content)
-    one, two = dc.Learner.from_json(text), dc.Learner.from_json(text)
+    one, two = from_content(content), from_content(content)
     two = dc.Learner.from_json(two.to_json())
     for each in decisions:
         one.observe(each.id, 0.25)
         two.observe(each.id, 0.25)
         assert one.exploitation_probabilities().tolist() == two.exploitation_probabilities().tolist()
-    assert len(set(one._running.state.floats[ladder_state.PRECEDENCE].tolist())) == 4
+    assert len(set(state_of(one)["precedence"].tolist())) == 4

@@ -26,8 +26,10 @@ from hypothesis.stateful import (
 
 import decoupled as dc
 from decoupled.extend import diagnostics
-from decoupled.learner.pending import LAW, recorded
+from decoupled.learner import place_in_stream
+from decoupled.testing import state_of
 from support.centred_ftpl import CENTRED_FTPL
+from support.saved import kept_by
 from support.twins import Floats, Twin, twin_of
 from support.twins.centred import Centring
 
@@ -184,19 +186,19 @@ class LearnerMachine(RuleBasedStateMachine):
     def add(self, bits: int) -> None:
         free = [name for name in POOL if name not in self.model.names.values()]
         names = [name for i, name in enumerate(free) if bits >> i & 1][: MOST - len(self.model.names)]
-        stream = self.learner._running.stream.tolist()
+        stream = place_in_stream(self.learner)
         self.learner.add_arms(iter(names))
         self.model.add(names)
-        assert self.learner._running.stream.tolist() == stream
+        assert place_in_stream(self.learner) == stream
 
     @precondition(lambda self: len(self.model.names) > 2)
     @rule(bits=BITS)
     def retire(self, bits: int) -> None:
         arms = self.chosen(bits)[: len(self.model.names) - 2]
-        stream = self.learner._running.stream.tolist()
+        stream = place_in_stream(self.learner)
         self.learner.retire_arms([self.model.names[arm] for arm in reversed(arms)])
         self.model.retire(arms)
-        assert self.learner._running.stream.tolist() == stream
+        assert place_in_stream(self.learner) == stream
 
     # Deciding
 
@@ -270,12 +272,10 @@ class LearnerMachine(RuleBasedStateMachine):
 
     def kept(self, decision: dc.Decision, reachable: list[int]) -> dict[int, float]:
         """The law by which the ladder explored, as negative numbers, or baselines if some were given or arms are away."""
-        kept = recorded(self.learner._waiting.find(decision)[3])
-        assert kept is not None or self.model.round == 1
-        sign = -1 if kept is not None and kept[2] == LAW else 1
-        baseline = (
-            {} if kept is None else dict(zip(kept[0].tolist(), (sign * kept[1]).tolist(), strict=True))
-        )
+        kept = kept_by(self.learner)[decision.id]
+        assert kept.by_arm or self.model.round == 1
+        sign = -1 if kept.is_law else 1
+        baseline = {arm: sign * value for arm, value in kept.by_arm.items()}
         assert set(baseline) == (set(reachable) if self.model.round > 1 or sign < 0 else set())
         return baseline
 
@@ -302,8 +302,7 @@ class LearnerMachine(RuleBasedStateMachine):
         assert decision is not None
         given = decision.id if by_id else decision
         if self.policy == LADDER and not awaited.baseline:  # decided before the first loss
-            running = self.learner._running
-            values = running.form.baselines(running.state)[1].tolist()
+            values = LADDER.baselines(state_of(self.learner).to_state())[1].tolist()
             awaited.baseline = dict(zip(self.model.names, values, strict=False))
         elif self.policy == LADDER and min(awaited.baseline.values()) < 0:
             awaited.baseline = self.gated({arm: -chance for arm, chance in awaited.baseline.items()})

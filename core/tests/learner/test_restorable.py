@@ -1,5 +1,6 @@
 """Whatever a learner accepts, it can be saved, restored and continued bit for bit; what it refuses changes nothing."""
 
+import json
 import math
 import warnings
 from typing import Any
@@ -112,7 +113,7 @@ def restored(policy: dc.Policy, ends: tuple[float, float], first: list[Any], the
                 attempted(each, step)
         assert twin.to_json() == learner.to_json()
         assert math.isclose(learner.exploration_probabilities().sum(), 1.0, abs_tol=1e-9)
-        if learner._watch is not None:
+        if "watch" in json.loads(learner.to_json())["content"]:
             found = [*learner.inference.intervals().values(), learner.inference.difference("a", "b")]
             assert np.isfinite(found).all()
             str(learner.inference.verdict())

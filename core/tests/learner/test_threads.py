@@ -13,6 +13,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.extend import diagnostics
+from support.saved import content_of
 
 pytestmark = pytest.mark.slow
 
@@ -229,5 +230,6 @@ def test_threads_that_decide_learn_add_and_retire() -> None:
     in_threads(work, threads=4)
     assert learner.arms == ("a", "b", "c")
     assert learner.round == 1 + 2 * 300
-    assert learner._running.serials.born == 3 + 2 * 300
+    born, _ = content_of(learner)["serials"]
+    assert born == 3 + 2 * 300
     assert learner.pending == ()

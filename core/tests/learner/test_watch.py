@@ -14,6 +14,7 @@ from decoupled.inference import Sequences, regret
 from decoupled.inference.sums import Observation
 from decoupled.kernels.betting import LAW_ROUNDS, OTHER_ROUNDS, ROUNDS
 from decoupled.learner.portable import as_text, from_columns, to_columns
+from support.saved import content_of
 
 COST = {"a": 0.2, "b": 0.5, "c": 0.8, "d": 0.1}
 
@@ -32,8 +33,7 @@ def watched(policy: dc.Policy | None = None, **options: object) -> dc.Learner:
 
 
 def sums(learner: dc.Learner) -> dict[str, object]:
-    assert learner._watch is not None
-    return learner._watch.sequences.to_dict()
+    return learner.inference.sequences.to_dict()
 
 
 def test_watching_changes_no_decision_and_a_verdict_names_the_arms() -> None:
@@ -128,8 +128,7 @@ def test_arms_that_come_and_go_are_followed() -> None:
     played(learner, 1_500)
     assert learner.inference.verdict().best == "d"
     assert learner.inference.intervals(drift=False)["c"].low > 0.0
-    assert learner._watch is not None
-    assert learner._watch.sequences.live == [0, 1, 3, 4]
+    assert learner.inference.sequences.live == [0, 1, 3, 4]
 
 
 def test_decisions_among_some_arms_count_for_those() -> None:
@@ -149,8 +148,7 @@ def test_what_counts_of_rounds_that_only_explore_of_logs_and_of_earlier_decision
         learner.exploit()
         learner.observe(learner.explore(), loss=0.5)
     assert learner.inference.exploited() == (0.5, 0.0, 1.0)
-    assert learner._watch is not None
-    assert learner._watch.sequences.observed == 20
+    assert learner.inference.sequences.observed == 20
     learner = watched(dc.FTPL())
     learner.replay([("a", 0.5, 0.0), ("b", 0.25, 1.0), ("a", 0.5, 0.0), ("c", 0.25, 1.0)] * 200)
     assert learner.inference.intervals()["a"].high < 0.5 < learner.inference.intervals()["b"].low
@@ -160,8 +158,7 @@ def test_what_counts_of_rounds_that_only_explore_of_logs_and_of_earlier_decision
     before = learner.decide()
     learner.watch()
     learner.observe(before, 0.5)
-    assert learner._watch is not None
-    assert learner._watch.sequences.observed == 0
+    assert learner.inference.sequences.observed == 0
     assert learner.inference.verdict().left_out == 0
     assert learner.round == 2, "the policy learns from it"
 
@@ -200,11 +197,10 @@ def test_what_is_kept_of_decisions_is_bounded() -> None:
     for _ in range(50):
         learner.decide()
     learner.replay([("a", 0.5, 0.5)])  # the round ends
-    assert learner._watch is not None
-    assert len(learner._watch.queue) == 10
+    assert len(content_of(learner)["watch"]["queue"]) == 10
     assert learner.inference.verdict().left_out == 41
     learner.observe(learner.pending[0], 0.5)
-    assert len(learner._watch.queue) == 9
+    assert len(content_of(learner)["watch"]["queue"]) == 9
     learner = dc.FTPL().start(arms=2, seed=7)
     with pytest.raises(dc.ParameterError, match="risk = 2"):
         learner.watch(risk=2)

@@ -8,7 +8,7 @@ import pytest
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
-from decoupled.learner.pending import recorded
+from decoupled.testing import state_of
 from support.exactly import explored
 from support.twins.centred import CentredStrataTwin, centred_twin
 
@@ -56,10 +56,9 @@ def test_the_gate_bounds_how_far_an_estimate_falls(kind: Any, c: float, arms: in
     deepest, generator = 0.0, np.random.default_rng(3)
     for _ in range(500):
         law, seen = learner.exploration_probabilities(), diagnostics(learner)
-        baseline = recorded(learner._running.baseline_of(None))
+        places, values = learner.policy.baselines(state_of(learner).to_state())
         b = np.zeros(arms)
-        if baseline is not None:
-            b[baseline[0]] = baseline[1]
+        b[places] = values
         falls = seen["eta"] * (b - b / law)  # if the drawn arm has loss 0
         assert (falls >= -(0.5 + seen["rise"]) / 0.25 - 1e-12).all()
         deepest = min(deepest, float(falls.min()))

@@ -14,7 +14,9 @@ import pytest
 import decoupled as dc
 from decoupled.extend import diagnostics
 from decoupled.learner.portable import as_text, from_columns, to_columns
+from decoupled.testing import state_of
 from support.interrupts import at_every_point
+from support.saved import content_of, kept_by
 from support.statistics import chi_square_p
 from support.twins.contextual import ContextualTwin, moments
 
@@ -132,8 +134,7 @@ def test_feedback_that_comes_late_is_learned_in_its_own_segment_and_without_bias
 
 def _segment_sums(learner: dc.Learner, subject: str) -> Any:
     learner.exploit(context={"subject": subject})  # the state then has this segment
-    running = learner._running
-    return running.layout.row(running.state, "segment_estimates").copy()
+    return state_of(learner)["segment_estimates"]
 
 
 def test_arms_that_are_away_are_charged_in_both_ladders_and_arms_come_and_go_in_every_segment() -> None:
@@ -194,15 +195,17 @@ def test_a_watched_learner_knows_the_law_of_each_decision() -> None:
     learner = POLICY.start(arms=ARMS, seed=5)
     learner.watch()
     played(learner, 2, 30)
+    learner.inference.take_released()
     first, second = (learner.decide(context={"subject": each}) for each in ("law", "art"))
     laws = [learner.exploration_probabilities(context={"subject": each}) for each in ("law", "art")]
     learner.observe(second, loss=0.5)
-    assert learner._watch is not None
-    kept = learner._watch.queue[first.id]
-    assert kept is not None
-    assert kept.law is not None
-    np.testing.assert_allclose(kept.law, laws[0])
     learner.observe(first, loss=0.5)
+    released = learner.inference.take_released()
+    assert [*released] == [first.id, second.id]
+    for seen, law in zip(released.values(), laws, strict=True):
+        assert seen is not None
+        assert seen.law is not None
+        np.testing.assert_allclose(seen.law, law)
 
 
 @pytest.mark.parametrize(
@@ -250,7 +253,7 @@ def test_a_decision_that_is_refused_or_interrupted_uses_up_no_segment() -> None:
             call(context={"subject": "new"}, available=["a"])
         assert learner.to_json() == before
     learner.guardrails = dc.Guardrails()
-    before = learner.to_json()
+    before, stream = learner.to_json(), content_of(learner)["stream"]
     options: list[dict[str, Any]] = [{}, {"available": ["a", "b"]}, {"key": "me"}]
     for option in options:
         copies: list[dc.Learner] = []
@@ -264,8 +267,7 @@ def test_a_decision_that_is_refused_or_interrupted_uses_up_no_segment() -> None:
         for _ in at_every_point(prepared):
             last = copies[-1]
             if len(last.pending) == len(dc.Learner.from_json(before).pending):
-                last._running.stream[:] = dc.Learner.from_json(before)._running.stream
-                assert last.to_json() == before
+                assert {**content_of(last), "stream": stream} == content_of(dc.Learner.from_json(before))
 
 
 def test_feedback_copies_no_room_for_segments_and_can_be_taken_back() -> None:
@@ -299,8 +301,12 @@ def test_numbers_and_values_may_be_of_any_type_that_is_one() -> None:
         ({"x": np.float16(0.5), "subject": np.str_("b")}, {"x": 0.5, "subject": "b"}),
     ]
     for one, two in same:
-        encoder = learner._running.contexts.encoder  # type: ignore[union-attr]
-        assert encoder.encode(one) == encoder.encode(two)
+        decisions = [learner.decide(context=context) for context in (one, two)]
+        kept = kept_by(learner)
+        numbers = [kept[decision.id].numbers for decision in decisions]
+        assert numbers[0] is not None
+        assert numbers[1] is not None
+        assert numbers[0][:3] == numbers[1][:3]  # the segment, x and y
     law: dict[str, Any] = {"a": np.float64(0.25), "b": np.float32(0.75)}
     told = learner.exploitation_probabilities(advice={"rules": law, "router": Name.B})
     plain = learner.exploitation_probabilities(advice={"rules": {"a": 0.25, "b": 0.75}, "router": "b"})
@@ -385,11 +391,11 @@ def test_numbers_are_scaled_as_the_twin_says() -> None:
     for at, odd in {0: 1e30, 9: -1e9, 16: 1e12, 400: -1e100, 1_250: 7.0}.items():
         values[at] = odd
     learner = dc.ContextualLadder(numbers=("x",)).start(arms=2, seed=1)
-    running = learner._running
     for count, x in enumerate(values, 1):
         learner.observe(learner.decide(context={"x": x}), loss=0.5)
         if count < 40 or count % 97 == 0:
-            found = [running.layout.row(running.state, f"number_{x}_0")[0] for x in ("mean", "deviation")]
+            state = state_of(learner)
+            found = [state["number_mean_0"], state["number_deviation_0"]]
             np.testing.assert_allclose(found, moments(values[:count]), rtol=1e-9, atol=1e-9)
 
 
@@ -439,11 +445,7 @@ def test_late_feedback_is_gated_by_the_law_of_its_decision() -> None:
             again.observe(decision.id, loss=0.0)
             again.exploit(context={"s": t % 2})
             for ladder in ("", "segment_"):
-                before, after = (_row(each, f"{ladder}estimates") for each in (learner, again))
-                most = 0.5 / _row(learner, f"{ladder}eta")[0] + 0.5 * (before[7] - before.min())
+                before, after = (state_of(each)[f"{ladder}estimates"] for each in (learner, again))
+                most = 0.5 / state_of(learner)[f"{ladder}eta"] + 0.5 * (before[7] - before.min())
                 falls.append((before[7] - after[7]) / most)
     assert 0.9 < max(falls) <= 1.0  # 1.69 by the law of the arrival
-
-
-def _row(learner: dc.Learner, name: str) -> Any:
-    return learner._running.layout.row(learner._running.state, name)

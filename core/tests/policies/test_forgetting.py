@@ -14,6 +14,7 @@ from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
 from decoupled.kernels.jit import is_ours
 from decoupled.simulation.plan import make_plan
+from decoupled.testing import state_of
 from support.centred_ftpl import CENTRED_FTPL
 from support.plain_python import ran
 from support.twins import Twin
@@ -85,8 +86,7 @@ def test_the_ladder_forgets_by_a_discount() -> None:
     learner = dc.Forgetting(dc.Ladder(), discount=0.5).start(ARMS, seed=3)
     for t in range(12):
         learner.replay([(t % 2, 0.5, 0.25 + 0.5 * (t % 2))])
-    running = learner._running
-    counts, means = (running.layout.row(running.state, name) for name in ("counts", "means"))
+    counts, means = (state_of(learner)[name] for name in ("counts", "means"))
     fading = 0.5 ** np.arange(1, 13)
     np.testing.assert_allclose(counts[:3], [fading[1::2].sum(), fading[::2].sum(), 0.0], rtol=1e-12)
     np.testing.assert_allclose(means[:2], [0.25, 0.75], rtol=1e-12)
@@ -182,10 +182,9 @@ def test_jins_rates_fade_with_its_estimates() -> None:
         spread = g * (spread + np.maximum(w, floor) ** (2 / 3) / p)
         learner.replay([(t % ARMS, 0.25, float(LOSSES[t, 0]))])
         plain.replay([(t % ARMS, 0.25, float(LOSSES[t, 0]))])
-    layout = dc.Forgetting(dc.JinHybrid(), discount=DISCOUNT).layout
-    np.testing.assert_allclose(layout.row(learner._running.state, "spread"), spread, rtol=1e-10)
-    whole = plain._policy.layout.row(plain._running.state, "spread")
-    assert (layout.row(learner._running.state, "spread") < whole / 2).all()
+    faded = state_of(learner)["spread"]
+    np.testing.assert_allclose(faded, spread, rtol=1e-10)
+    assert (faded < state_of(plain)["spread"] / 2).all()
 
 
 @pytest.mark.filterwarnings("ignore::decoupled.UnseenArmWarning")
@@ -197,7 +196,7 @@ def test_what_fades_away_is_gone(discount: float) -> None:
         learner.replay([(arm, 0.25, 0.7) for arm in range(ARMS)])
         rounds = 1_000 + int(800 / -math.log(discount))  # exp(-800) is less than any number
         learner.replay([(0, 1.0, 0.0)] * rounds, unrandomised=True)
-        floats = learner._running.state.floats
+        floats = state_of(learner).to_state().floats
         assert np.isfinite(floats[np.abs(floats) < 1e300]).all()
         assert not ((np.abs(floats) > 0) & (np.abs(floats) < 1e-305)).any()
         assert learner.exploitation_probabilities().sum() == pytest.approx(1.0)

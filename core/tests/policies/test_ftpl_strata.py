@@ -18,10 +18,10 @@ from decoupled.kernels.laws.leader_tiered import MOST_COVERED
 from decoupled.kernels.laws.winner_law import pareto_winner_law
 from decoupled.kernels.random.stream import new_stream
 from decoupled.kernels.state import State
-from decoupled.learner.pending import recorded
 from decoupled.policies.ftpl import MANY_ARMS, MANY_CENTRED
 from support.centred_ftpl import CENTRED_FTPL
 from support.playing import play
+from support.saved import with_learned
 from support.statistics import chi_square_p, means_agree
 from support.tiered import SHAPES, gaps_of
 from support.twins.centred import CentredStrataTwin
@@ -207,20 +207,15 @@ def test_estimates_are_unbiased_whatever_sum_is_drawn(arms: int, shape: str) -> 
 
 def test_what_is_pending_is_small_with_very_many_arms() -> None:
     policy = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", ranking="auto")
-    learner = policy.start(arms=100_000, seed=4)
-    running = learner._running
-    running.layout.row(running.state, "estimates")[:] = np.linspace(0.0, 1e-6, 100_000)  # no two tie
-    running.calls.init()
+    estimates = np.linspace(0.0, 1e-6, 100_000)  # no two tie
+    learner = with_learned(policy.start(arms=100_000, seed=4), {"estimates": estimates})
     for _ in range(3_000):
         learner.observe(learner.decide(), loss=1.0)
     learner.decide(count=50)
-    held = [each[3] for each in learner._waiting.decisions.values()]
-    assert len({id(each) for each in held}) == 1
-    shared = recorded(held[0])
-    assert shared is not None
-    assert len(shared[0]) == len(shared[1]) == MOST_COVERED
     content = json.loads(learner.to_json())["content"]
     assert len(content["baselines"]) == 1
+    arms, values, *_ = content["baselines"][0]
+    assert len(arms) == len(values) == MOST_COVERED
     assert len(json.dumps(content["pending"])) < 50 * 200
     again = dc.Learner.from_json(learner.to_json())
     for decision in learner.pending[::-1]:

@@ -9,6 +9,7 @@ from decoupled.kernels.laws import ladder_state
 from decoupled.kernels.laws.ladder_rungs import judge_rungs
 from decoupled.kernels.random.stream import new_stream, secret_of
 from decoupled.kernels.state import EVENTS, State
+from decoupled.testing import state_of
 from support.centred_ftpl import CENTRED_FTPL
 from support.exactly import explored
 from support.seeds import seeded
@@ -26,7 +27,7 @@ def played(policy: dc.Policy, rounds: int, seed: int) -> State:
     for _ in range(rounds):
         decision = learner.decide()
         learner.observe(decision, loss=float(generator.random() < LOSSES[explored(decision)]))
-    return learner._running.state
+    return state_of(learner).to_state()
 
 
 def rung_laws(policy: dc.Policy, state: State) -> Floats:
@@ -68,11 +69,11 @@ def test_no_observation_takes_more_than_half_an_arms_gap_off_its_estimate() -> N
     learner = dc.Ladder().start(arms=ARMS, seed=seeded(1))
     generator = np.random.default_rng(seeded(1))
     for _ in range(400):
-        state = learner._running.state
+        state = state_of(learner)
         before = learner.estimates()
-        rate = state.scalars[ladder_state.ETA] * state.scalars[ladder_state.RATE]
-        told = learner.round > 1 and state.scalars[ladder_state.LARGEST] > 0
-        least = state.scalars[ladder_state.LEAST]
+        rate = state["eta"] * state["rung_rate_0"]
+        told = learner.round > 1 and state["largest"] > 0
+        least = state["least"]
         decision = learner.decide()
         loss = float(generator.random() < LOSSES[explored(decision)])
         learner.observe(decision, loss=loss)
@@ -141,7 +142,7 @@ def test_no_two_seeds_judge_alike() -> None:
     """An adversary knows everything but the seed, so equal states of two seeds must have other draws."""
 
     def key(learner: dc.Learner) -> int:
-        return int(ladder_state.event_key(learner._running.state))
+        return int(ladder_state.event_key(state_of(learner).to_state()))
 
     assert len({key(dc.Ladder().start(arms=ARMS, seed=seeded(seed))) for seed in range(20)}) == 20
     again = dc.Ladder().start(arms=ARMS, seed=3)

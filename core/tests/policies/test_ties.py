@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from support.centred_ftpl import CENTRED_FTPL
+from support.saved import with_learned
 from support.statistics import chi_square_p
 from support.twins.ftpl import FTPLTwin, StrataTwin
 
@@ -60,12 +61,7 @@ def test_the_law_is_free_of_the_numbers_of_arms(estimates: list[float], data: st
 
 def started_from(policy: dc.FTPL, estimates: list[float]) -> dc.Learner:
     """A learner with these estimates, in round 5 for any number of arms."""
-    learner = policy.start(len(estimates), seed=3)
-    running = learner._running
-    running.layout.row(running.state, "estimates")[:] = estimates
-    running.state.scalars[0] = 5
-    running.calls.init()
-    return learner
+    return with_learned(policy.start(len(estimates), seed=3), {"estimates": estimates}, round=5)
 
 
 def twin_of(policy: dc.FTPL, estimates: list[float]) -> FTPLTwin:

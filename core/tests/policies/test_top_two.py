@@ -8,13 +8,13 @@ import pytest
 
 import decoupled as dc
 from decoupled.extend import diagnostics
+from decoupled.testing import state_of
 from support.statistics import chi_square_p
 
 
 def counts(learner: dc.Learner, name: str) -> list[Any]:
-    """A learned row or square, as the saved state has it."""
-    state = cast(Any, learner)._running.state
-    return cast(list[Any], learner.policy.layout.row(state, name).tolist())
+    """A learned row or square."""
+    return cast(list[Any], state_of(learner)[name].tolist())
 
 
 class Published:

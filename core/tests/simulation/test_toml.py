@@ -144,8 +144,8 @@ class FTPL(dc.PythonPolicy):
 """
 
 
-def test_your_own_class_is_found_by_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dc.Policy, "_known", dict(dc.Policy._known))  # other tests list the policies
+@pytest.mark.usefixtures("forget_policies")
+def test_your_own_class_is_found_by_its_module(tmp_path: Path) -> None:
     module = f"own_{tmp_path.name.replace('-', '_')}"  # not yet imported
     (tmp_path / f"{module}.py").write_text(OWN)
     text = GOOD.replace('name = "FollowTheLeader"', f'name = "{module}.FTPL"\nshare = 0.3')

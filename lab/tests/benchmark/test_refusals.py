@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +26,8 @@ SIZE = Size("tiny", 2, 1_000)
 
 
 @pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
+def forgotten(forget_policies: None) -> None:
     """Policies that a file defines here are not known to other tests."""
-    yield
-    for name in ("Soft", "Hard", "Softer"):
-        dc.Policy._known.pop(name, None)
 
 
 def written(folder: Path, text: str, name: str = "mine.py") -> Path:
@@ -181,12 +177,18 @@ def test_a_process_that_keeps_the_pipe_open(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_policy_in_python_has_a_process_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Process] = []
+    ended: list[Process] = []
 
-    def started(first: dict[str, Any]) -> Process:
-        made.append(Process(first))
-        return made[-1]
+    class Noted(Process):
+        def __init__(self, first: dict[str, Any]) -> None:
+            super().__init__(first)
+            made.append(self)
 
-    monkeypatch.setattr(processes, "Process", started)
+        def end(self) -> None:
+            super().end()
+            ended.append(self)
+
+    monkeypatch.setattr(processes, "Process", Noted)
     names = ("late-stochastic-5", "stochastic-easy-5")
     commands = [({"task": name, "references": False}, "") for name in names]
     with Pool(first_command(written(tmp_path, SOFT), 60.0), 1) as pool:
@@ -194,7 +196,7 @@ def test_a_policy_in_python_has_a_process_a_task(tmp_path: Path, monkeypatch: py
             pool.fresh = fresh
             assert len(list(pool.answers(commands))) == 2
             assert len(made) == count
-        assert pool._started == made[-1:]
+        assert ended == made[:-1]
 
 
 @pytest.mark.parametrize(

@@ -50,14 +50,16 @@ def test_a_task_tells_and_counts_what_it_says(name: str, monkeypatch: pytest.Mon
     task = replace(QUICK[name], rounds=3_000, runs=1)
     if late := task.rules.get("late"):
         task = replace(task, rules={"late": 1_000})
-    noted = Noted()
+    players: list[Noted] = []
 
     def noting(policy: Any, here: Any, contexts: Any, arms: int, *more: Any, **others: Any) -> Noted:
-        noted.arms = arms
-        return noted
+        players.append(Noted())
+        players[-1].arms = arms
+        return players[-1]
 
     monkeypatch.setattr(requests, "player", noting)
-    value, _ = task._run(dc.Ladder(), 0)
+    (value,) = task.play(dc.Ladder()).values
+    _, noted, _ = players  # one to see that it can play, and one that plays the same run again
     means = np.array(task.world(0).losses)[noted.rows]
     arms = np.where(np.arange(3_000) < 1_000, 3, 4) if late else np.full(3_000, 4)
     of = [row[:k] for row, k in zip(means, arms, strict=True)]

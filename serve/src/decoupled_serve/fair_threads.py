@@ -55,19 +55,25 @@ class FairThreads:
 
     def _in_turn(self, work: Callable[[], object]) -> None:
         _current.set(self)
-        self._take()
+        self.take_turn()
         try:
             work()
         finally:
-            self._give()
+            self.give_turn()
 
-    def _take(self) -> None:
+    def is_turn_over(self) -> bool:
+        """Whether others wait and the turn of this thread has lasted long enough."""
+        return self._asked - self._given > 1 and time.monotonic() - self._since > SLICE
+
+    def take_turn(self) -> None:
+        """Wait for the turn of this thread."""
         with self._changed:
             mine, self._asked = self._asked, self._asked + 1
             self._changed.wait_for(lambda: self._given == mine)
         self._since = time.monotonic()
 
-    def _give(self) -> None:
+    def give_turn(self) -> None:
+        """Let the next thread work."""
         with self._changed:
             self._given += 1
             self._changed.notify_all()
@@ -76,7 +82,7 @@ class FairThreads:
 def pause() -> None:
     """Let others work if they wait, in long work; elsewhere this does nothing."""
     threads = _current.get()
-    if threads and threads._asked - threads._given > 1 and time.monotonic() - threads._since > SLICE:
+    if threads and threads.is_turn_over():
         with resting():
             pass
 
@@ -86,9 +92,9 @@ def resting() -> Iterator[None]:
     """Let others work during a block that only waits."""
     threads = _current.get()
     if threads:
-        threads._give()
+        threads.give_turn()
     try:
         yield
     finally:
         if threads:
-            threads._take()
+            threads.take_turn()

@@ -80,7 +80,7 @@ class ServiceMachine(RuleBasedStateMachine):
             if self.default is None:
                 self.learner.forget(each.twin)
             else:
-                self.learner._expire(each.twin, self.default)
+                self.learner.expire(each.twin, self.default)
 
     def expire(self) -> None:
         self.settle_overdue()

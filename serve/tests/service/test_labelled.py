@@ -53,9 +53,9 @@ def test_it_is_a_learner_with_labels_and_a_restart_changes_nothing(address: str,
         if number % 50 == 49:  # nobody judges it
             clock.now += 31.0
             service.experiments.state("me", "one").result()
-            for overdue in twin._labels.overdue(twin._waiting.made):  # type: ignore[union-attr]
+            for overdue in twin.overdue:
                 twin.forget(overdue)
-            twin._expire(mirrored, 5.0)
+            twin.expire(mirrored, 5.0)
             continue
         judged, label = luck.uniform(0, 10), luck.uniform(0, 10)
         what: dict[str, Any] = {"judged": judged, "position": luck.choice([None, -1.0, 1.0])}

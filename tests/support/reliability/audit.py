@@ -108,7 +108,7 @@ class _Replay:
         declared = json.loads(settings)
         policy = dc.Policy.from_dict(declared["policy"])
         self.learner: dc.Learner = policy.start(self.arms, int(seed), max_pending=10**9)
-        self.learner._renew(self.learner._running.stream, self.tag)
+        self.learner.tag = self.tag
         self.learner.watch(expired_loss=declared.get("expired_loss"))  # as the service's learners are
         self.pending: dict[int, Any] = {}
         self.seen: set[str] = set()

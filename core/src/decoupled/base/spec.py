@@ -1,7 +1,8 @@
 """Frozen descriptions: values that print as the call that created them and survive a JSON round trip."""
 
 import json
-from collections.abc import Container
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -149,6 +150,32 @@ class Description:
         for entry in entry_points(group=cls._group()):
             import_module(entry.value)
         return {name: known for name in sorted(cls._known) if (known := cls.find(name)) is not None}
+
+    @classmethod
+    @contextmanager
+    def forget_new(cls) -> Iterator[None]:
+        """Forget, at the end of the block, the names of classes of this family that were defined in it.
+
+        It is for tests that define classes, so that other tests do not list them, or may use their names again.
+
+        >>> import decoupled as dc
+        >>> with dc.Policy.forget_new():
+        ...     class Mine(dc.FTPL):
+        ...         pass
+        >>> dc.Policy.from_dict({"name": "Mine"})
+        Traceback (most recent call last):
+            ...
+        decoupled.errors.ParameterError: name = 'Mine': is not a known policy; ...
+        """
+        before = dict(cls._known)
+        try:
+            yield
+        finally:
+            loaded = {
+                name: known for name, known in cls._known.items() if known.__module__ == cls.homes.get(name)
+            }
+            cls._known.clear()
+            cls._known.update({**loaded, **before})
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:

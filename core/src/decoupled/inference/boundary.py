@@ -35,10 +35,10 @@ def _psi(bets: Floats, guesses: Floats) -> Floats:
 # bets, which matter while little was seen.
 _GUESSES = np.repeat(GUESSES, len(BETS))
 _BETS = np.tile(BETS, len(GUESSES)) / np.maximum(_GUESSES, 0.25)
-_PSI = _psi(_BETS, _GUESSES)
+PSI = _psi(_BETS, _GUESSES)
 _LOG_SHARE = -np.log(len(_BETS))
 # A difference of two arms is bounded below by -1, and its guess is 0.
-_PSI_DIFFERENCE = _psi(BETS, np.ones(1))
+PSI_DIFFERENCE = _psi(BETS, np.ones(1))
 _LOG_SHARE_DIFFERENCE = -np.log(len(BETS))
 
 
@@ -79,10 +79,10 @@ def lower_difference(count: ArrayLike, total: ArrayLike, squares: ArrayLike, ris
 def _terms(squares: Floats, total: Floats, count: Floats, of_difference: bool) -> tuple[Floats, Floats]:
     """The bets, and what each of them pays for the spread, with the logarithm of its share."""
     if of_difference:
-        return BETS, squares[:, None] * _PSI_DIFFERENCE - _LOG_SHARE_DIFFERENCE
+        return BETS, squares[:, None] * PSI_DIFFERENCE - _LOG_SHARE_DIFFERENCE
     spread = squares[:, None] - 2.0 * GUESSES * total[:, None] + GUESSES**2 * count[:, None]
     spread = np.repeat(np.maximum(spread, 0.0), len(BETS), axis=1)
-    return _BETS, spread * _PSI - _LOG_SHARE
+    return _BETS, spread * PSI - _LOG_SHARE
 
 
 def log_wealth(count: Floats, total: Floats, squares: Floats, mean: Floats) -> tuple[Floats, Floats]:
@@ -95,7 +95,7 @@ def log_wealth(count: Floats, total: Floats, squares: Floats, mean: Floats) -> t
 
 def log_wealth_of_difference(total: Floats, squares: Floats) -> Floats:
     """The logarithm of the supermartingale of `lower_difference` for a running mean of 0. Arrays of any shape."""
-    exponents = total[..., None] * BETS - squares[..., None] * _PSI_DIFFERENCE + _LOG_SHARE_DIFFERENCE
+    exponents = total[..., None] * BETS - squares[..., None] * PSI_DIFFERENCE + _LOG_SHARE_DIFFERENCE
     return log_sum_exp(exponents)[0]
 
 

@@ -137,7 +137,7 @@ class Pairs:
         With `by`, worse by more than that; a number below 0 says by how much they may be better.
         """
         rows, columns = ones[:, None], twos[None, :]
-        logs = self._logs(rows, columns)
+        logs = self.log_won(rows, columns)
         if by != 0.0:
             logs -= BETS * (by * self.weight(rows, columns))[..., None]
         return log_sum_exp(logs)[0]
@@ -145,7 +145,7 @@ class Pairs:
     def evidence_after(self, times: float, ones: Ints, two: int) -> Floats:
         """The same for one other slot, if everything won is multiplied in proportion."""
         prior = np.log(PRIOR)
-        return log_sum_exp(prior + times * (self._logs(ones, two) - prior))[0]
+        return log_sum_exp(prior + times * (self.log_won(ones, two) - prior))[0]
 
     def difference(self, one: int, two: int) -> float:
         """The estimated loss of the arm in a slot minus that of another; 0 if nothing is known."""
@@ -162,7 +162,7 @@ class Pairs:
         weight = self.weight(one, two)
         if weight == 0.0:
             return -1.0
-        logs, goal = self._logs(one, two)[None, :], np.array([-np.log(risk)])
+        logs, goal = self.log_won(one, two)[None, :], np.array([-np.log(risk)])
         return max(float(root(BETS, logs, np.array([weight]), goal)[0]), -1.0)
 
     def reached(self) -> Iterator[tuple[int, int]]:
@@ -171,7 +171,8 @@ class Pairs:
             self.goals[one, two] = np.inf
             yield int(self.owners[one]), int(self.owners[two])
 
-    def _logs(self, one: Any, two: Any) -> Floats:
+    def log_won(self, one: Any, two: Any) -> Floats:
+        """The logarithm of what each of `BETS` has won on these slots, or arrays of them, its share of the money included."""
         row = one * len(self.owners) + two
         found: Floats = np.log(self.won[row] * self.common[:-1]) + np.log(2.0) * 1000.0 * self.powers[row]
         return found

@@ -1,6 +1,6 @@
 """What may be said of a watched learner's arms at any time: intervals, differences and verdicts, by their names."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..base.validation import whole_number
 from ..decision import Arm
@@ -9,9 +9,10 @@ from ..inference.ordering import MOST_PATIENCE, PATIENCE
 
 if TYPE_CHECKING:  # loaded when a learner is watched
     from ..inference.boundary import Interval
-    from ..inference.judging import JudgeReport
+    from ..inference.judging import JudgeReport, JudgeSums
     from ..inference.lookout import Alarm
     from ..inference.sequences import Sequences
+    from ..inference.sums import Observation
     from ..inference.verdicts import Verdict
     from .learner import Learner
     from .saving import Parts
@@ -41,6 +42,36 @@ def not_watched() -> UnsupportedError:
     """The error of asking what only a watch can tell."""
     rule = "this learner is not watched; call watch() before the first decision"
     return UnsupportedError(f"inference: {rule}")
+
+
+class Progress(NamedTuple):
+    """How much evidence a watched learner has: `Inference.catch_up`.
+
+    Attributes:
+        observed: how many losses count.
+        left_out: how many decisions were left out, because no feedback came.
+        waiting: how many losses came and wait for the feedback of earlier decisions.
+    """
+
+    observed: int
+    left_out: int
+    waiting: int
+
+
+class Evidence(NamedTuple):
+    """A copy of the evidence of a watched learner: `Inference.copy_evidence`.
+
+    Attributes:
+        sequences: the confidence sequences, as `Inference.sequences` gives them.
+        waiting: how many losses came and wait for the feedback of earlier decisions.
+        judged: with labels, the confidence sequences of what the judge says alone; else None.
+        judge: with labels, the sums about the judge, for `decoupled.inference.judge_report`; else None.
+    """
+
+    sequences: "Sequences"
+    waiting: int
+    judged: "Sequences | None"
+    judge: "JudgeSums | None"
 
 
 class Inference:
@@ -217,6 +248,88 @@ class Inference:
             return found._replace(decided=_names(watch, parts)[found.decided])
 
         return self._learner._asked(question)
+
+    # For programs that run many learners, such as a service
+
+    def catch_up(self) -> Progress:
+        """Count the decisions made until now, and say how much evidence there is.
+
+        Whatever you ask does that first, and so does the next feedback: after many decisions without feedback, it takes a
+        while. If your answers must be quick, call this every 64 decisions or so. It changes no answer.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+        >>> learner.watch()
+        >>> first, second = learner.decide(count=2)
+        >>> learner.observe(second, loss=0.5)
+        >>> learner.inference.catch_up()
+        Progress(observed=0, left_out=0, waiting=1)
+        """
+
+        def question(watch: "Watch", _: "Parts") -> Progress:
+            return Progress(watch.sequences.observed, watch.sequences.left_out, watch.waiting)
+
+        return self._learner._asked(question)
+
+    def copy_evidence(self) -> Evidence:
+        """Copy all evidence as it is now, to compute verdicts and reports in another thread while the learner goes on.
+
+        >>> import decoupled as dc
+        >>> from decoupled.inference import verdict
+        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+        >>> learner.watch()
+        >>> evidence = learner.inference.copy_evidence()
+        >>> verdict(evidence.sequences, learner.arms) == learner.inference.verdict()
+        True
+        """
+
+        def question(watch: "Watch", _: "Parts") -> Evidence:
+            return Evidence(
+                sequences=watch.sequences.copy(),
+                waiting=watch.waiting,
+                judged=None if watch.judged is None else watch.judged.copy(),
+                judge=None if watch.judge is None else watch.judge.copy(),
+            )
+
+        return self._learner._asked(question)
+
+    def take_released(self) -> "dict[str, Observation | None]":
+        """Take what was added to the confidence sequences since the last call, to keep sequences of your own.
+
+        The first call returns nothing: recording begins with it.
+
+        Returns:
+            The observations in their order, by the ids of the decisions; None for a decision that was left out. Arms are
+            numbered as in `sequences`. Records of `replay` are not among them.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+        >>> learner.watch()
+        >>> learner.inference.take_released()
+        {}
+        >>> decision = learner.decide()
+        >>> learner.observe(decision, loss=0.5)
+        >>> learner.inference.take_released()[decision.id].loss
+        0.5
+        """
+        return self._learner._asked(lambda watch, _: watch.take_released())
+
+    def configure(self, *, patience: int, expired_loss: float | None) -> None:
+        """Change from now on how long evidence waits for feedback, as for a learner that moves to another program.
+
+        Args:
+            patience: how many newer decisions wait for one without feedback, as in `Learner.watch`.
+            expired_loss: the loss that it then counts as, within `loss_range`; None leaves it out.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+        >>> learner.watch()
+        >>> learner.inference.configure(patience=1, expired_loss=None)
+        >>> decisions = learner.decide(count=3)
+        >>> learner.inference.catch_up()
+        Progress(observed=0, left_out=2, waiting=0)
+        """
+        self._learner._configure_watch(patience, expired_loss)
 
     def stop(self) -> None:
         """Drop the confidence sequences. What the learner has learned stays as it is.

@@ -186,8 +186,7 @@ class Labelling:
         numbers = sorted((number_of(key), key) for key in self.judged)
         last = made - self.rules.deadline
         found = [key for number, key in numbers if number <= last]
-        left = numbers[len(found) :]
-        self.next_due = left[0][0] + self.rules.deadline if left else 0
+        self.next_due = numbers[0][0] + self.rules.deadline  # of the first that is not settled yet
         return found
 
     def expect(self, key: str, judged: Judged) -> None:

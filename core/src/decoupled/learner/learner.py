@@ -10,6 +10,7 @@ import numpy as np
 
 from ..base.arrays import Floats, Ints, Words
 from ..base.files import write_atomically
+from ..base.names import is_name, name_rule
 from ..base.turns import in_turn, in_turn_with
 from ..base.validation import MOST_ROUNDS, whole_number
 from ..decision import Arm, Decision, LabelSums, Served, with_label
@@ -221,6 +222,51 @@ class Learner(Guarded):
         return self._waiting.most
 
     @property
+    def tag(self) -> str:
+        """What the ids of new decisions begin with: a decision has the id `<tag>-<number>`.
+
+        Each learner draws a tag of its own, so that no two learners make decisions with the same id. A service that logs
+        its decisions and replays them sets the tag that its log has, before the first decision.
+
+        Raises:
+            ParameterError: if you set something that is no name, or set it while decisions are pending.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+        >>> learner.tag = "checkout"
+        >>> learner.decide().id
+        'checkout-1'
+        """
+        return self._waiting.tag
+
+    @tag.setter
+    def tag(self, tag: str) -> None:
+        self._set_tag(tag)
+
+    @in_turn
+    def _set_tag(self, tag: str) -> None:
+        if not is_name(tag):
+            raise ParameterError.of("tag", tag, name_rule(), "for example 'checkout'")
+        if len(self._waiting) > 0:
+            rule = f"cannot be set while decisions are pending, and {len(self._waiting):,} are"
+            raise ParameterError.of("tag", tag, rule, "set it before the first decision")
+        self._waiting.tag = tag
+
+    @property
+    def segments(self) -> tuple[tuple[str | None, ...], ...] | None:
+        """The segments that a contextual policy tells apart, in order of appearance; None for other policies.
+
+        >>> import decoupled as dc
+        >>> learner = dc.ContextualLadder(segments=("subject",)).start(arms=2, seed=7)
+        >>> for subject in ("law", "art", "law"):
+        ...     decision = learner.decide(context={"subject": subject})
+        >>> learner.segments
+        (('law',), ('art',))
+        """
+        contexts = self._running.contexts
+        return None if contexts is None else tuple(contexts.encoder.segments)
+
+    @property
     @in_turn
     def pending(self) -> PendingDecisions:
         """The decisions that await feedback, oldest first; `pending.forgotten` counts those that were forgotten before.
@@ -233,6 +279,30 @@ class Learner(Guarded):
         (3, 2, True)
         """
         return PendingDecisions.of(self._waiting)
+
+    @property
+    @in_turn
+    def overdue(self) -> tuple[Decision, ...]:
+        """The decisions whose label is overdue, oldest first; see `Labels.deadline`. They stay pending until then.
+
+        The next feedback settles them first, as `forget` does. A service that logs each of these events asks for them
+        and settles them itself.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=2, seed=7, labels=dc.Labels(share=1.0, deadline=2))
+        >>> decision = learner.decide()
+        >>> learner.observe(decision, judged=0.5)
+        >>> _ = learner.decide(count=2)
+        >>> learner.overdue == (decision,)
+        True
+        >>> learner.forget(decision)
+        >>> learner.overdue, learner.labels.missing
+        ((), 1)
+        """
+        if self._labels is None:
+            return ()
+        decisions = self._waiting.decisions
+        return tuple(decisions[key][0] for key in self._labels.overdue(self._waiting.made))
 
     @property
     def labels(self) -> LabelStatus | None:
@@ -353,9 +423,45 @@ class Learner(Guarded):
         self._refuse_coupled("decide(key=...)")
         return key_text(key)
 
-    def _decide_again(self, some: Listed, served: Served, told: Told | None = None) -> Decision:
-        """Make a decision of a log again, where a key drew the arm to exploit and the log does not say which key."""
-        return self._decide((1, some, None, served, told, True))[0]
+    def redecide(
+        self,
+        served: Served,
+        *,
+        context: Context | None = None,
+        advice: Advice | None = None,
+        available: Iterable[Arm] | None = None,
+    ) -> Decision:
+        """Make a decision of your log again, where a key drew the arm to exploit and the log does not have the key.
+
+        To replay a log of everything that a learner did, make its calls again: `decide`, `exploit`, `observe` and so on.
+        A learner of the same seed then ends in the same state. Where `decide` had a key that you keep secret, call this
+        with the arm that the log says was exploited. The arm to explore is drawn again.
+
+        Args:
+            served: the arm that was exploited, and the guardrail that chose it, if one did.
+            context: what was known of the request, as in `decide`.
+            advice: what advisers would have exploited, as in `decide`.
+            available: the arms that could be chosen, as in `decide`.
+
+        Raises:
+            ArmError: if the arm is not one of the learner's.
+            UnsupportedError: if the policy plays the standard game, where the arm played is the arm seen.
+
+        >>> import decoupled as dc
+        >>> learner, again = (dc.FTPL().start(arms=["a", "b", "c"], seed=7) for _ in range(2))
+        >>> decision = learner.decide(key="a user")
+        >>> again.redecide(dc.Served(decision.exploit, decision.drawn, decision.guard)) == decision
+        True
+        """
+        self._refuse_coupled("redecide()")
+        told = None if context is None and advice is None else (context, advice)
+        self._check_arm(served.exploit)
+        return self._decide((1, listed_available(available), None, served, told, True))[0]
+
+    @in_turn
+    def _check_arm(self, arm: Arm) -> None:
+        """Raise an error if this is no arm of the learner."""
+        self._arms.place(arm)
 
     @in_turn_with
     def _decide_plainly(self, _: None) -> Decision:
@@ -710,8 +816,26 @@ class Learner(Guarded):
         self._settle(pending, loss, (labels.sums, labels.missing + 1, Judgement(said, None, loss)))
 
     @in_turn
-    def _expire(self, decision: Decision, loss: float) -> None:
-        """Learn a loss that was declared for decisions without feedback; with labels, also of one that nobody judged."""
+    def expire(self, decision: Decision | str, loss: float) -> None:
+        """Learn the loss that you declared for decisions whose feedback never comes, such as 1 for a timeout.
+
+        Without labels, this is `observe`. With labels, it also settles a decision that nobody judged, and it says nothing
+        about the judge.
+
+        Args:
+            decision: the pending decision, or its id.
+            loss: the declared loss, within `loss_range`. Declare it before you see any.
+
+        Raises:
+            FeedbackError: if the decision is not pending.
+            LossError: if the loss is outside `loss_range`.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7, labels=dc.Labels(share=0.5))
+        >>> learner.expire(learner.decide(), loss=1.0)
+        >>> learner.round, len(learner.pending), learner.labels.used
+        (2, 0, 0)
+        """
         pending, scaled = self._waiting.find(decision), self._losses.scaled(loss)
         self._settle(pending, scaled if self._labels is None else self._labels.rules.to_unit(scaled))
 
@@ -1015,6 +1139,18 @@ class Learner(Guarded):
     @in_turn
     def _unwatch(self) -> None:
         self._replace(watch=None)
+
+    @in_turn
+    def _configure_watch(self, patience: int, expired_loss: float | None) -> None:
+        if self._watch is None:
+            raise not_watched()
+        expired = None if expired_loss is None else self._losses.scaled_as("expired_loss", expired_loss)
+        if expired is not None and self._labels is not None:
+            expired = self._labels.rules.to_unit(expired)
+        watch = self._watch.copy()
+        watch.patience = checked_patience(patience)
+        watch.expired = expired
+        self._replace(watch=watch)
 
     @in_turn
     def _asked(self, question: "Callable[[Watch, Parts], _Answer]") -> _Answer:

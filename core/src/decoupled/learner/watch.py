@@ -221,6 +221,12 @@ class Watch:
         if self.released is not None:
             self.released[key] = seen
 
+    def take_released(self) -> dict[str, Observation | None]:
+        """What came out of the queue since the last call, by the ids of decisions; from the first call on."""
+        released = {} if self.released is None else self.released
+        self.released = {}
+        return released
+
     def replay(self, serial: int, weight: float, loss: float, rho: float, *, incumbent: bool) -> None:
         """Add a record of a log. An incumbent is not judged by it: whoever set it may have known the log."""
         if incumbent and self.trial is None:

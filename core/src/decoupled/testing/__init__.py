@@ -1,4 +1,4 @@
-"""`check_policy`: the checks that every policy must pass, for your own policies.
+"""`check_policy`: the checks that every policy must pass, for your own policies; and `state_of`, what one has learned.
 
 The contract, in the order of the checks:
 

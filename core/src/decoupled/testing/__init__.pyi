@@ -1,4 +1,6 @@
 # What the package exports, for type checkers and at run time: see base/lazy.py.
+from ..learner.inspecting import NamedState as NamedState
+from ..learner.inspecting import state_of as state_of
 from .case import Case as Case
 from .engine import CHECKS as CHECKS
 from .engine import check_defined as check_defined

@@ -72,7 +72,7 @@ class MovieLens(Environment):
     def oracle(self) -> Oracle:
         """The fitted oracle: rewards, movies, the sequence of users, and its prediction error."""
         with _one_at_a_time:  # several threads may ask at once, and one fit is enough
-            return _oracle(self.data)
+            return fitted_oracle(self.data)
 
     def titles(self) -> tuple[str, ...]:
         """The title of each arm, or a name such as "movie 50" if `u.item` is not beside the ratings."""
@@ -97,5 +97,6 @@ class MovieLens(Environment):
 
 
 @cache
-def _oracle(data: str) -> Oracle:
+def fitted_oracle(data: str) -> Oracle:
+    """The oracle of these data, fitted once in a process."""
     return fitted(stand_in() if data == "stand-in" else find()[0])

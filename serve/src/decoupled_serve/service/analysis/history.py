@@ -242,7 +242,7 @@ class Segments:
     def start(cls, reader: Store, row: ExperimentRow, by: tuple[str, ...]) -> "Segments":
         """No segment yet, at the start of the log."""
         running = from_beginning(reader, row)
-        running.learner._asked(lambda watch, _: setattr(watch, "released", {}))
+        running.learner.inference.take_released()  # recording begins
         return cls(running, by, running.last_at if running.head > 0 else None)
 
     def still_holds(self, reader: Store, row: ExperimentRow) -> bool:
@@ -267,14 +267,13 @@ class Segments:
 
     def _take(self) -> None:
         """Add what the experiment has added to its own sequences since the last call."""
-        released = self.running.learner._asked(lambda watch, _: watch.released) or {}
+        released = self.running.learner.inference.take_released()
         for key, seen in released.items():
             segment = self.waiting.pop(key, None)
             if segment is not None and seen is not None:
                 segment.sequences.add(seen)
             elif segment is not None:
                 segment.sequences.leave_out()
-        released.clear()
 
     def _segment(self, row: Decided) -> _Segment:
         """The segment of a decision."""

@@ -65,6 +65,15 @@ class Reply(Generic[T]):
                 self._waiters.remove(waiter)
                 loop.call_soon(call, self)
 
+    def settle(self, value: Any, error: BaseException | None) -> list[threading.Event | tuple[Loop, Call]]:
+        """Take the value or the error, and return who waits for it. Only `deliver` calls this, once."""
+        self._value, self._error = value, error
+        self._done = True
+        waiters = []
+        while self._waiters:  # others may take theirs back at the same time
+            waiters.append(self._waiters.pop())
+        return waiters
+
     def _answer(self) -> T:
         if self._error is not None:
             raise self._error
@@ -79,10 +88,7 @@ def deliver(outcomes: Sequence[Outcome]) -> None:
     """Give every reply its value or its error; each event loop is woken once for all of its replies."""
     by_loop: dict[Loop, list[Call]] = {}
     for reply, value, error in outcomes:
-        reply._value, reply._error = value, error
-        reply._done = True
-        while reply._waiters:
-            waiter = reply._waiters.pop()
+        for waiter in reply.settle(value, error):
             if isinstance(waiter, threading.Event):
                 waiter.set()
             else:

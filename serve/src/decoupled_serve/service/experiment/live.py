@@ -124,7 +124,7 @@ class LiveExperiment:
             labels=self.settings.labels,
         )  # fmt: skip
         # Its own tag would be another one in every process, and a replay would not end in the same state.
-        self.learner._renew(self.learner._running.stream, self.tag)
+        self.learner.tag = self.tag
         self.watch()
         if self.settings.guardrails:
             self.learner.guardrails = self.settings.guardrails
@@ -161,8 +161,8 @@ class LiveExperiment:
     @property
     def segments(self) -> int | None:
         """How many segments a contextual policy tells apart; None for others."""
-        contexts = self.learner._running.contexts
-        return None if contexts is None else len(contexts.encoder.segments)
+        segments = self.learner.segments
+        return None if segments is None else len(segments)
 
     def now(self, clock: float) -> float:
         """The time of the next row: times in a log never go back, whichever clock wrote them."""
@@ -252,7 +252,7 @@ class LiveExperiment:
             if len(self.waiting) > 2 * len(self.pending) + 1000:
                 self.waiting = deque(self.pending)
             if seq % _KEPT_UP == 0:  # else the first feedback after many decisions would hold up everybody
-                learner._keep_drawn()
+                learner.inference.catch_up()
         return row
 
     def _decided(
@@ -263,8 +263,7 @@ class LiveExperiment:
             return learner.explore(available=arms, context=told[0])
         if logged is None:
             return learner.decide(key=key, available=arms, context=told[0], advice=told[1])
-        some: list[object] | None = None if arms is None else [*arms]
-        return learner._decide_again(some, self._served(logged), told if self.contextual else None)
+        return learner.redecide(self._served(logged), available=arms, context=told[0], advice=told[1])
 
     def _exploited(self, arms: list[Arm] | None, told: Told, key: str | None) -> Served:
         return self.learner.exploit(key=key, available=arms, context=told[0], advice=told[1])
@@ -310,7 +309,7 @@ class LiveExperiment:
         if kind == "missing" or (kind == "expired" and loss is None):
             self.learner.forget(made)
         elif kind == "expired" and loss is not None:
-            self.learner._expire(made, loss.value)
+            self.learner.expire(made, loss.value)
         else:
             label = None if loss is None else loss.value
             self.learner.observe(made, label, judged=said, position=position)
@@ -346,12 +345,10 @@ class LiveExperiment:
 
     def overdue(self) -> list[int]:
         """The decisions whose label is overdue, oldest first. `sweep` settles them before anything else is learned."""
-        labels = self.learner._labels
-        found = labels.overdue(self.learner._waiting.made) if labels is not None and self.judged else ()
-        if not found:
+        if not self.judged:
             return []
-        gone = set(found)
-        return sorted(seq for seq in self.judged if self.pending[seq][1].id in gone)
+        overdue = {decision.id for decision in self.learner.overdue}
+        return sorted(seq for seq in self.judged if self.pending[seq][1].id in overdue)
 
     def change(self, kind: str, content: str, at: float) -> Changed:
         """Change the experiment itself, and return the row. If the learner refuses, nothing changes."""

@@ -12,6 +12,7 @@ from decoupled.client import Invalid, ReplayError
 from decoupled.errors import DecoupledError, UnsupportedError
 from decoupled.inference import Sequences
 from decoupled.learner import (
+    Labels,
     Learner,
     Meter,
     Saved,
@@ -138,7 +139,8 @@ def first_snapshot(row: ExperimentRow, learner: str) -> str:
     running = LiveExperiment(row)
     settings = running.settings
     running.learner = found = Learner.from_json(learner)
-    if (found._labels and found._labels.rules) != settings.labels:
+    labels = described(learner).labels
+    if (None if labels is None else Labels(**labels)) != settings.labels:
         raise Invalid("labels: come with the learner; give those that it has")
     kept = _sequences(found)
     if kept is not None and (kept.risk, kept.drift) != (settings.risk, settings.drift):
@@ -147,12 +149,8 @@ def first_snapshot(row: ExperimentRow, learner: str) -> str:
     if kept is None:
         running.watch()
         running.watched_since = row.created_at if found.round > 1 else None
-    elif found._watch is not None:
-        expired = settings.expired_loss
-        found._watch.patience = settings.patience
-        found._watch.expired = None if expired is None else running.losses.scaled(expired)
-        if expired is not None and settings.labels is not None:
-            found._watch.expired = settings.labels.to_unit(running.losses.scaled(expired))
+    else:
+        found.inference.configure(patience=settings.patience, expired_loss=settings.expired_loss)
     if found.guardrails != settings.guardrails:
         found.guardrails = settings.guardrails
     return snapshot(running)

@@ -93,16 +93,22 @@ class WatchedExperiment:
     def of(cls, running: LiveExperiment) -> "WatchedExperiment":
         """A copy, which later observations do not change."""
         learner = running.learner
-        sequences, waiting, judged, judge = learner._asked(
-            lambda watch, _: (watch.sequences.copy(), watch.waiting, watch.judged, watch.judge)
-        )
+        evidence = learner.inference.copy_evidence()
         judging = None
-        if judged is not None and judge is not None and learner.labels is not None:
-            judging = judged.copy(), judge.copy(), learner.labels
+        if evidence.judged is not None and evidence.judge is not None and learner.labels is not None:
+            judging = evidence.judged, evidence.judge, learner.labels
         return cls(
-            running.name, running.version, sequences, tuple(running.names), running.losses, running.watched_since,
-            learner.guardrails.incumbent, running.incumbent_released, waiting, judging,
-        )  # fmt: skip
+            experiment=running.name,
+            state_version=running.version,
+            sequences=evidence.sequences,
+            names=tuple(running.names),
+            losses=running.losses,
+            since=running.watched_since,
+            incumbent=learner.guardrails.incumbent,
+            incumbent_released=running.incumbent_released,
+            waiting=evidence.waiting,
+            judging=judging,
+        )
 
     def judged(self) -> Judged:
         """The verdict and the intervals."""

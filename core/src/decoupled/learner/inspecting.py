@@ -1,0 +1,72 @@
+"""The state of a running policy by the names of its layout, for authors of policies who test what theirs learns."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..base.turns import in_turn
+from ..kernels.state import SHARED_SCALARS, Layout, State
+from .learner import Learner
+
+
+class NamedState(Mapping[str, Any]):
+    """A copy of a policy's state: each scalar as a number, each row and square as a read-only array, by its name.
+
+    See `state_of` for an example.
+    """
+
+    def __init__(self, layout: Layout, state: State) -> None:
+        self._layout = layout
+        self._state = _copied(state)
+        for array in self._state:
+            array.flags.writeable = False
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names():
+            raise KeyError(name)
+        row = self._layout.row(self._state, name)
+        return float(row[0]) if name in self._scalars() else row
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    def _scalars(self) -> tuple[str, ...]:
+        return SHARED_SCALARS + self._layout.scalars
+
+    def _names(self) -> tuple[str, ...]:
+        return self._scalars() + self._layout.floats + self._layout.ints + self._layout.pairs
+
+    def to_state(self) -> State:
+        """The state as compiled functions and `Policy.exploration_law` take it. They may change it: it is yours."""
+        return _copied(self._state)
+
+
+def _copied(state: State) -> State:
+    return State(state.scalars.copy(), state.floats.copy(), state.ints.copy())
+
+
+@in_turn
+def state_of(learner: Learner) -> NamedState:
+    """The state of a learner's policy as it is now, by the names of the policy's `Layout`.
+
+    It is for the tests of your own policy: of what the policy has learned, and of what it derives from that.
+
+    Args:
+        learner: the running policy. Nothing about it changes.
+
+    >>> import decoupled as dc
+    >>> from decoupled.testing import state_of
+    >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+    >>> learner.replay([("a", 0.5, 0.9), ("b", 0.5, 0.2)])
+    2
+    >>> state = state_of(learner)
+    >>> state["round"], state["estimates"].tolist()
+    (3.0, [1.8, 0.4])
+    >>> law = learner.policy.exploration_law(state.to_state())
+    >>> law.tolist() == learner.exploration_probabilities().tolist()
+    True
+    """
+    running = learner._running
+    return NamedState(running.layout, running.state)
