@@ -14,7 +14,15 @@ from ..errors import ArmError, LossError, ParameterError, StateError
 from ..kernels import betting as at
 from ..kernels.betting import ArmTotals, Observed, add_observations
 from .boundary import Interval, lower_difference, lower_mean
-from .comparisons import comparable_means, difference, difference_now, look, ratio
+from .comparisons import (
+    comparable_means,
+    difference,
+    difference_now,
+    look,
+    looks_apart,
+    note_best,
+    ratio,
+)
 from .sums import Observation, Sums
 
 FORMAT = 2
@@ -226,6 +234,8 @@ class Sequences:
         """
         place, sums = self._place("arm", arm), self.sums.copy()
         sums.retire(place)
+        for each in sums.live:
+            note_best(sums, each)
         self._set(sums, self.observed)
 
     def copy(self) -> Self:
@@ -453,7 +463,7 @@ _MOST_NUMBERS = 1_000_000  # in the laws that are held at once
 def add_all(sums: Sums, seen: Sequence[Observation], before: int) -> None:
     """Add observations; there were so many before them."""
     at_once = max(1, _MOST_NUMBERS // len(sums.batch))
-    looks = not sums.drift or bool(sums.apart)  # pairs that are not followed
+    looks = looks_apart(sums)
     start = 0
     while start < len(seen):
         end = min(start + at_once, len(seen))
@@ -474,7 +484,9 @@ def _add(sums: Sums, seen: Sequence[Observation]) -> None:
     while start < len(seen):
         start = add_observations(observed, arms, pairs, start)
         for worse, better in sums.pairs.reached():
-            sums.settle(worse, better, difference_now(sums, worse, better, drift=True))
+            if (worse, better) not in sums.settled:
+                sums.settle(worse, better, difference_now(sums, worse, better, drift=True))
+            note_best(sums, better)
 
 
 def _packed(sums: Sums, seen: Sequence[Observation]) -> Observed:

@@ -77,12 +77,16 @@ class Sums:
     # The part of `AGAINST` that is the same for every arm (`COMMON`); moments of the estimated losses of the exploited arms
     # (`SERVED`); a level of the last losses (`LEVEL`).
     flow: Floats
-    compared: list[int]  # how many pairs of arms share the risk of each addition
+    compared: list[int]  # how many ordered pairs of arms share the risk of each addition
     contenders: int  # how many arms there were when the comparable rounds began
     pairs: Pairs
     # The pairs of which the first arm was shown to be worse, in that order, with what showed it and when.
     settled: dict[tuple[int, int], Shown]
-    next_look: int = 0  # after how many observations to look for such pairs that `pairs` does not follow
+    # The arm that was shown to be better than every other one, each by its own pair and by the same rounds, and after how
+    # many observations; None while there is none. Without drift the arm that is left is better than all.
+    best: int | None = None
+    best_at: int = 0
+    next_look: int = 0  # after how many observations to look for what `pairs` does not say by itself
     left_out: int = 0  # decisions, because it is not known what they would have shown
     # Of the range of losses, which is 1 without labels. They are mapped to [0, 1] from a range around 1/2; only pairs of
     # arms are compared by losses that are not mapped.
@@ -124,6 +128,19 @@ class Sums:
         return np.flatnonzero(~self.retired).tolist()
 
     @property
+    def observed(self) -> int:
+        """How many losses were seen."""
+        return int(self.counts[:, at.SEEN].sum())
+
+    @property
+    def decided(self) -> int | None:
+        """The arm that was shown to be better than every other one; None if there is none."""
+        if self.drift:
+            return self.best
+        left = set(self.live).difference(worse for worse, _ in self.settled)
+        return left.pop() if len(left) == 1 else None
+
+    @property
     def batches(self) -> int:
         """How many times arms were added."""
         return len(self.compared) - 1
@@ -148,10 +165,10 @@ class Sums:
         self.retired = np.pad(self.retired, (0, count))
         live = self.contenders = len(self.live)
         slots = self.pairs.admit(range(known, known + count))
-        followed = live - len(self.apart)
-        before = followed - len(slots)
-        # Those that are followed from now on, and those that begin anew.
-        self.compared.append(live * (live - 1) - before * (before - 1))
+        # Those with a new arm, and what the others show from now on alone.
+        self.compared.append(live * (live - 1))
+        self.best = None
+        self.best_at = 0
         self._set_goals(slots)
 
     def retire(self, arm: int) -> None:
@@ -159,6 +176,9 @@ class Sums:
         self.retired[arm] = True
         self.pairs.dismiss(arm)
         self.settled = {pair: each for pair, each in self.settled.items() if arm not in pair}
+        if self.best == arm:
+            self.best = None
+            self.best_at = 0
         # A pair that contradicted one with this arm may be settled now.
         self._set_goals(np.flatnonzero(self.pairs.owners >= 0).tolist())
 
@@ -180,7 +200,7 @@ class Sums:
     def settle(self, worse: int, better: int, shown: Interval) -> None:
         """Note that an arm was shown to be worse, unless the other one was shown to be worse than it before."""
         if not self._leads(better, worse):
-            self.settled[worse, better] = Shown(*shown, int(self.counts[:, at.SEEN].sum()))
+            self.settled[worse, better] = Shown(*shown, self.observed)
 
     def _leads(self, start: int, goal: int) -> bool:
         """Whether pairs that are settled lead from an arm, always to a better one, to another."""
@@ -214,7 +234,10 @@ class Sums:
         return _in_batches(np.maximum(self.batch[firsts], self.batch[second]), np.array(self.compared))
 
     def share_of_new_pairs(self) -> float:
-        """The same in a comparison that began anew when arms were last added."""
+        """The same in a comparison that began anew when arms were last added.
+
+        It is that of `share_of_pairs` for a pair with an arm of the last addition, whose comparison began then too.
+        """
         return share_of_batch(self.batches) / max(self.compared[-1], 1)
 
     def share_of_rivals(self, arm: int, rivals: Ints) -> Floats:
@@ -258,12 +281,14 @@ class Sums:
             "compared": _counted(np.array(self.compared)),
             "batch": _counted(self.batch) and (self.batch <= self.batches).all(),
             "contenders": type(self.contenders) is int and 2 <= self.contenders <= arms,
+            "best": self.best is None or {(arm, self.best) for arm in self.live} - {(self.best, self.best)} <= self.settled.keys(),
+            "best_at": type(self.best_at) is int and 0 <= self.best_at <= self.observed,
             "next_look": type(self.next_look) is int and self.next_look >= 0,
             "left_out": type(self.left_out) is int and self.left_out >= 0,
             "width": type(self.width) is float and 1.0 <= self.width < 1e6,
             "owners": np.isin(self.pairs.owners, [-1, *self.live]).all(),
             "settled": own and (low >= -1.0).all() and (low <= estimate).all() and (estimate <= high).all()
-            and (when >= 0).all() and (when <= self.counts[:, at.SEEN].sum()).all(),
+            and (when >= 0).all() and (when <= self.observed).all(),
         }.items():  # fmt: skip
             if not holds:
                 raise ValueError(f"{name} cannot be")
@@ -322,7 +347,18 @@ def _counted(values: Ints) -> bool:
     return values.dtype == np.int64 and bool((values >= 0).all())
 
 
-_PLAIN = ("risk", "drift", "coupled", "compared", "contenders", "next_look", "left_out", "width")
+_PLAIN = (
+    "risk",
+    "drift",
+    "coupled",
+    "compared",
+    "contenders",
+    "best",
+    "best_at",
+    "next_look",
+    "left_out",
+    "width",
+)
 _OPTIONAL = ("left_out", "width")  # what older states do not have
 _ARRAYS = ("moments", "counts", "batch", "retired", "rounds", "flow")
 _FLOATS = ("moments", "flow")

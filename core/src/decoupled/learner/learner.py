@@ -164,6 +164,7 @@ class Learner(Guarded):
         self._plain = plain and self._labels is None
         if self._watch is not None:
             self._watch.serials = {None: None, **dict(zip(self._arms.names, self._serials(), strict=True))}
+            self._watch.mixes_laws = running.contexts is not None and len(running.contexts.policy.segments) > 0
 
     def _forked(self, number: int) -> None:
         self._open()

@@ -62,6 +62,9 @@ class Watch:
         self.segment_of: dict[str, int] = {}
         # Whether the verdict is decided and still holds, for a budget that then explores less; None if no budget asks.
         self.lookout: Lookout | None = None
+        # Whether the chances of exploration depend on the request's segment. A weight made of them would then depend on the
+        # request too, and weighted differences of all requests would say nothing about the mean loss over them.
+        self.mixes_laws = False
         # What came out of the queue, for whoever keeps further sequences and empties it; None if nobody does.
         self.released: dict[str, Observation | None] | None = None
 
@@ -196,7 +199,8 @@ class Watch:
             self.segment_of.pop(key, None)
 
     def _add(self, key: str, seen: Observation | None) -> None:
-        sequences, trial = self.sequences, None if key in self.before else self.trial
+        sequences = self.sequences
+        trial = None if key in self.before else self.trial
         segment = (self.segments or {}).get(self.segment_of.get(key, -1))
         kept = [each for each in (sequences, trial, segment) if each is not None]
         if self._place is None or self._place[0] != key:
@@ -208,12 +212,12 @@ class Watch:
         elif seen is not None:
             if seen.law is not None and len(seen.law) < sequences.count:  # arms that came later: no chance
                 seen = seen._replace(law=np.pad(seen.law, (0, sequences.count - len(seen.law))))
+            pooled = seen._replace(law=None) if self.mixes_laws else seen
             for each, number in zip(kept, numbers, strict=True):
-                each.add_once(number, seen)
+                each.add_once(number, seen if each is segment else pooled)
             if self.judged is not None and self.judge is not None and key in self.judgements:
                 (loss, position), label, fallback = self.judgements[key]
-                arm, weight, _, exploit, available, law, _ = seen
-                self.judged.add_once(judged, Observation(arm, weight, loss, exploit, available, law))
+                self.judged.add_once(judged, pooled._replace(loss=loss, rho=1.0))
                 missing = label is None and fallback is not None
                 self.judge.add_once(judged, seen.explore, loss, label, position, missing)
             if self.lookout is not None:
