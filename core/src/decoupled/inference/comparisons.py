@@ -12,7 +12,7 @@ import numpy as np
 from ..base.arrays import Floats, Ints
 from ..kernels.betting import COMPARABLE, LAW_ROUNDS, OTHER, PLAIN, ROUNDS, SEEN
 from .boundary import Interval, log_wealth, log_wealth_of_difference, lower_difference, lower_mean
-from .sums import Shown, Sums
+from .sums import Best, Shown, Sums
 
 Basis: TypeAlias = Literal["running", "paired", "stationary"]
 """What a verdict compares arms by; see `Verdict`."""
@@ -105,7 +105,7 @@ def note_best(sums: Sums, arm: int) -> None:
 
     Each was shown before, but maybe at a time of its own. Until all say so at once, wait for those that do not.
     """
-    if not sums.drift or sums.best is not None:
+    if not sums.drift or sums.decided is not None:
         return
     live = np.array(sums.live, np.int64)
     others = live[live != arm]
@@ -113,8 +113,7 @@ def note_best(sums: Sums, arm: int) -> None:
         return
     lacks = own_risks(sums, others, arm, "paired") > sums.risk * _ROUNDED
     if not lacks.any():
-        sums.best = arm
-        sums.best_at = sums.observed
+        sums.best = Best(arm, sums.observed, sums.batches)
     elif sums.batches == 0:  # else what the bets have won by now is not of the same rounds, so `look` asks
         slots = sums.pairs.slots([arm, *others[lacks].tolist()])
         if slots.min() >= 0:

@@ -203,7 +203,9 @@ class Pairs:
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Pairs":
         """Restore the result of `to_dict`."""
-        floats = {name: unpack_floats(content[name]) for name in _FLOATS}
+        # Older states have no beginning of a stretch.
+        floats = {name: unpack_floats(content[name]) for name in _FLOATS if name in content}
+        floats.setdefault("began", np.empty(0))
         ints = {name: unpack_ints(content[name]) for name in _INTS}
         slots, bets = len(ints["owners"]), len(BETS)
         shapes = dict.fromkeys(("weights", "gains", "goals"), (slots, slots))

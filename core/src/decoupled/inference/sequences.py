@@ -433,12 +433,24 @@ class Sequences:
             if content["format"] != FORMAT:
                 raise StateError(f"format = {content['format']!r}: must be {FORMAT}; update the package")
             sums = Sums.from_dict(content)
+            if "best" not in content:
+                _find_best(sums)
         except (KeyError, TypeError, ValueError, zlib.error) as error:
             reason = f"sequences: cannot be restored ({type(error).__name__}: {error})"
             raise StateError(f"{reason}; give the result of Sequences.to_dict()") from error
         sequences = cls.__new__(cls)
         sequences._set(sums, int(sums.counts[:, at.SEEN].sum()))
         return sequences
+
+
+def _find_best(sums: Sums) -> None:
+    """Say which arm is best by the sums of an earlier version, which did not note it."""
+    if sums.batches > 0:
+        sums.pairs.begin_stretch()
+    for arm in sums.live:
+        note_best(sums, arm)
+    if sums.best is not None:
+        sums.best = sums.best._replace(at=0)
 
 
 def anew(sequences: Sequences, drift: bool) -> Sequences:

@@ -54,6 +54,20 @@ class Shown(NamedTuple):
     at: int = 0
 
 
+class Best(NamedTuple):
+    """The arm that was shown to be better than every other one, each by its own pair and all by the same rounds.
+
+    Attributes:
+        arm: the arm.
+        at: after how many observations; 0 if that is not known.
+        batch: the number of the last addition of arms before. It is not compared with arms that came later.
+    """
+
+    arm: int
+    at: int
+    batch: int
+
+
 @dataclass(slots=True)
 class Sums:
     """The sums of all arms, of what was exploited, and of pairs of arms."""
@@ -82,10 +96,8 @@ class Sums:
     pairs: Pairs
     # The pairs of which the first arm was shown to be worse, in that order, with what showed it and when.
     settled: dict[tuple[int, int], Shown]
-    # The arm that was shown to be better than every other one, each by its own pair and by the same rounds, and after how
-    # many observations; None while there is none. Without drift the arm that is left is better than all.
-    best: int | None = None
-    best_at: int = 0
+    # The arm that was last shown to be better than every other one there was. Without drift nothing is noted here.
+    best: "Best | None" = None
     next_look: int = 0  # after how many observations to look for what `pairs` does not say by itself
     left_out: int = 0  # decisions, because it is not known what they would have shown
     # Of the range of losses, which is 1 without labels. They are mapped to [0, 1] from a range around 1/2; only pairs of
@@ -134,9 +146,10 @@ class Sums:
 
     @property
     def decided(self) -> int | None:
-        """The arm that was shown to be better than every other one; None if there is none."""
+        """The arm that was shown to be better than every other one there is; None if there is none."""
         if self.drift:
-            return self.best
+            is_of_all = self.best is not None and self.batch[self.live].max() <= self.best.batch
+            return self.best.arm if self.best is not None and is_of_all else None
         left = set(self.live).difference(worse for worse, _ in self.settled)
         return left.pop() if len(left) == 1 else None
 
@@ -167,8 +180,6 @@ class Sums:
         slots = self.pairs.admit(range(known, known + count))
         # Those with a new arm, and what the others show from now on alone.
         self.compared.append(live * (live - 1))
-        self.best = None
-        self.best_at = 0
         self._set_goals(slots)
 
     def retire(self, arm: int) -> None:
@@ -176,9 +187,8 @@ class Sums:
         self.retired[arm] = True
         self.pairs.dismiss(arm)
         self.settled = {pair: each for pair, each in self.settled.items() if arm not in pair}
-        if self.best == arm:
+        if self.best is not None and self.best.arm == arm:
             self.best = None
-            self.best_at = 0
         # A pair that contradicted one with this arm may be settled now.
         self._set_goals(np.flatnonzero(self.pairs.owners >= 0).tolist())
 
@@ -252,7 +262,8 @@ class Sums:
         packed = {name: (pack_floats if name in _FLOATS else pack_ints)(flat[name]) for name in _ARRAYS}
         plain = {name: getattr(self, name) for name in _PLAIN}
         settled = [[*pair, *shown] for pair, shown in self.settled.items()]
-        return {**plain, **packed, "pairs": self.pairs.to_dict(), "settled": settled}
+        best = None if self.best is None else list(self.best)
+        return {**plain, **packed, "pairs": self.pairs.to_dict(), "settled": settled, "best": best}
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Sums":
@@ -260,7 +271,13 @@ class Sums:
         plain = {name: content[name] for name in _PLAIN if name in content or name not in _OPTIONAL}
         arrays = {name: _unpack(content[name], name) for name in _ARRAYS}
         settled = {(worse, better): Shown(*shown) for worse, better, *shown in content["settled"]}
-        sums = cls(**plain, **arrays, pairs=Pairs.from_dict(content["pairs"]), settled=settled)
+        sums = cls(
+            **plain,
+            **arrays,
+            pairs=Pairs.from_dict(content["pairs"]),
+            settled=settled,
+            best=_best_of(content.get("best")),
+        )
         sums._check()
         return sums
 
@@ -281,8 +298,7 @@ class Sums:
             "compared": _counted(np.array(self.compared)),
             "batch": _counted(self.batch) and (self.batch <= self.batches).all(),
             "contenders": type(self.contenders) is int and 2 <= self.contenders <= arms,
-            "best": self.best is None or {(arm, self.best) for arm in self.live} - {(self.best, self.best)} <= self.settled.keys(),
-            "best_at": type(self.best_at) is int and 0 <= self.best_at <= self.observed,
+            "best": self.best is None or self._is_best(*self.best),
             "next_look": type(self.next_look) is int and self.next_look >= 0,
             "left_out": type(self.left_out) is int and self.left_out >= 0,
             "width": type(self.width) is float and 1.0 <= self.width < 1e6,
@@ -292,6 +308,16 @@ class Sums:
         }.items():  # fmt: skip
             if not holds:
                 raise ValueError(f"{name} cannot be")
+
+    def _is_best(self, arm: int, when: int, batch: int) -> bool:
+        """Whether an arm may have been shown to be the best of those that came with this addition or before."""
+        others = [other for other in self.live if other != arm and self.batch[other] <= batch]
+        is_shown = all((other, arm) in self.settled for other in others)
+        return arm in self.live and is_shown and 0 <= when <= self.observed and 0 <= batch <= self.batches
+
+
+def _best_of(content: list[int] | None) -> "Best | None":
+    return None if content is None else Best(*content)
 
 
 def share_of_batch(batch: int) -> float:
@@ -353,8 +379,6 @@ _PLAIN = (
     "coupled",
     "compared",
     "contenders",
-    "best",
-    "best_at",
     "next_look",
     "left_out",
     "width",

@@ -210,8 +210,8 @@ def compared(sequences: Sequences, risk: float | None = None, drift: bool | None
             first[worse] = min(first.get(worse, shown.at), shown.at)
         at = 0 if 0 in first.values() else max(first.values(), default=0)
         best = sums.decided
-        if best is not None and allows:
-            at = sums.best_at
+        if best is not None and sums.best is not None:
+            at = sums.best.at
             chances = _own_chances(sums, live, best, basis)
         return Comparison(live, chances, np.isin(live, list(first)), basis, limit, at, best)
     gone = chances <= limit

@@ -20,6 +20,7 @@ from ..inference.ordering import PATIENCE
 from ..inference.sequences import Sequences, anew
 from ..inference.sums import Observation, most_segments
 from .arms import Serials
+from .guardrails import CONTEXTS, PREFERENCES
 from .labels import Judged, Judgement, Labels
 from .pending import Pending, Waiting
 from .runner import Running
@@ -65,6 +66,9 @@ class Watch:
         # Whether the chances of exploration depend on the request's segment. A weight made of them would then depend on the
         # request too, and weighted differences of all requests would say nothing about the mean loss over them.
         self.mixes_laws = False
+        self.sees_contexts = False
+        # Whether any loss was a preference between the explored and the exploited arm.
+        self.has_preferences = False
         # What came out of the queue, for whoever keeps further sequences and empties it; None if nobody does.
         self.released: dict[str, Observation | None] | None = None
 
@@ -94,6 +98,12 @@ class Watch:
         if self.expired is not None:
             self.expired = rules.to_unit(self.expired)
         return self
+
+    def why_means_may_change(self) -> str | None:
+        """Why a comparison of losses seen, as if means were constant, would be wrong; None if nothing is known against it."""
+        if self.sees_contexts:
+            return CONTEXTS
+        return PREFERENCES if self.has_preferences else None
 
     # Deciding
 
@@ -292,6 +302,8 @@ class Watch:
             content["judge"] = [self.judged.to_dict(), self.judge.to_json(), known]
         if self.lookout is not None:
             content["lookout"] = self.lookout.to_dict()
+        if self.has_preferences:
+            content["has_preferences"] = True
         return content
 
     @classmethod
@@ -313,6 +325,7 @@ class Watch:
             watch.judged, watch.judge = Sequences.from_dict(judged), JudgeSums.from_json(judge)
             for key, loss, position, label, back in known:
                 watch.judgements[key] = Judgement(Judged(loss, position), label, back)
+        watch.has_preferences = content.get("has_preferences", False) is True
         if "lookout" in content:
             watch.lookout = Lookout.from_dict(content["lookout"])
         return watch

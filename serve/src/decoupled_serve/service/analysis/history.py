@@ -210,6 +210,8 @@ class SegmentsRecord:
 class _Segment:
     values: tuple[Value | None, ...] | None
     sequences: Sequences
+    # Whether the chances of exploration are the same for all its requests at a time. If not, they must not weigh rounds.
+    has_one_law: bool
     decisions: int = 0
     last: tuple[tuple[int, int, int, int], SegmentVerdict] | None = None
 
@@ -271,7 +273,7 @@ class Segments:
         for key, seen in released.items():
             segment = self.waiting.pop(key, None)
             if segment is not None and seen is not None:
-                segment.sequences.add(seen)
+                segment.sequences.add(seen if segment.has_one_law else seen._replace(law=None))
             elif segment is not None:
                 segment.sequences.leave_out()
         released.clear()
@@ -295,8 +297,13 @@ class Segments:
             label_share=share_of_labels,
         )  # fmt: skip
         _follow(sequences, running)
-        made = self.found[values] = _Segment(values, sequences)
+        made = self.found[values] = _Segment(values, sequences, self._has_one_law(values))
         return made
+
+    def _has_one_law(self, values: tuple[Value | None, ...] | None) -> bool:
+        """Whether the policy explores alike for all requests of a segment: it tells no segments apart within it."""
+        learned_by: tuple[str, ...] = getattr(self.running.learner.policy, "segments", ())
+        return not learned_by or (values is not None and set(learned_by) <= set(self.by))
 
     def record(self) -> SegmentsRecord:
         """The verdicts as they are now."""
