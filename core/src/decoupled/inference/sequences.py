@@ -155,7 +155,8 @@ class Sequences:
             available: the arms that could be explored; None for all. Rounds that could not explore every arm count
                 for the arms that they could, and for the exploited arms, but not for comparisons with these.
             law: the probability with which each arm was explored in that round, 0 for those that could not be. Only
-                differences of two arms and verdicts use it, and become much sharper.
+                differences of two arms and verdicts use it, and become much sharper. Leave it out if it depends on the
+                request: requests would then count by it.
             rho: the probability with which the round asked for a label; 1 without labels.
 
         >>> Sequences(arms=2).update(explore=0, weight=2.0, loss=7.0)

@@ -48,9 +48,10 @@ class Verdict:
         more_observations: about how many more it takes to decide, if the arms differ as much as they seem to and are
             explored as often as so far; None if it is decided, not foreseeable, or before 30 observations.
         basis: what the arms were compared by. "paired": the difference of two arms, over rounds weighted by the chance
-            to explore both; "running": the same, if that chance is not known in any round; "stationary": the losses
+            to explore both; "running": the same, but all rounds count the same, because that chance is not known in any
+            round or depends on the request; "stationary": the losses
             seen of each arm, if no mean changes.
-        decided_at: after how many observations the last arm that is out was shown to be worse; None while it is open, with
+        decided_at: after how many observations it was decided, or the last arm that is out was shown to be worse; None while it is open, with
             another risk than that of the sequences, and if an earlier version did not note it.
         left_out: how many decisions are left out because their loss did not arrive in time.
         waiting: how many losses wait for those of earlier decisions.

@@ -147,6 +147,8 @@ def _shown(reader: Store, row: ExperimentRow) -> list[int]:
 # 6 / (pi^2 s^2), and all shares sum to 1. A segment appears with its first decision, before any loss of it is seen, so its
 # share depends on nothing that it could show. After a certain number of segments all others share one.
 #
+# The law of exploration weighs the rounds of a segment if it is the same for all its requests. Else all count the same.
+#
 # Observations are added in the order of decisions, when the experiment itself adds them. Records of other logs, which were
 # replayed into the experiment, are not counted, nor are decisions that were made before the part of the log that is left.
 _NAMED = 3  # segments that a sentence names for each arm
