@@ -292,7 +292,7 @@ export interface ExperimentIn {
   budget?: BudgetIn | null;
   /** The probability that its intervals or its verdict are ever wrong. */
   risk?: number;
-  /** Whether losses may drift. False narrows the intervals, and is right only if no arm's mean loss ever changes. */
+  /** Whether losses may drift. False needs a policy without contexts and feedback without preferences. It narrows the intervals, and is right only if no arm's mean loss ever changes. */
   drift?: boolean;
   /**
    * How many newer decisions wait, in its intervals and its verdict, for one without feedback. After that it counts as `expired_loss` there, or is left out and counted. None: 1,000, or the deadline of labels.
@@ -806,7 +806,7 @@ export interface ScopeLogs {
 /** What is known of one segment. */
 export interface SegmentOut {
   text: string;
-  /** decided: one arm is left; narrowed: some are out; open: none is. */
+  /** decided: one arm was shown to be better than every other; narrowed: some are out; open: none is. */
   state: "decided" | "narrowed" | "open";
   /** The arm that looks best of those left; null if no loss was seen. */
   best: string | number | null;
@@ -821,11 +821,11 @@ export interface SegmentOut {
   /** About how many more observations it takes to decide at this rate; null if it is decided, or not foreseeable. */
   more_observations: number | null;
   /**
-   * paired: arms are compared two by two, in rounds weighted by the chance to explore both; running: by running means; stationary: by the losses seen of each, if no mean changes.
+   * paired: arms are compared two by two, in rounds weighted by the chance to explore both; running: all rounds count the same, as with contexts; stationary: by the losses seen of each, if no mean changes.
    */
   basis: "running" | "paired" | "stationary";
   /**
-   * After how many observations the last arm that is out was shown to be worse. The verdict holds as of that moment: losses may have drifted since. null while it is open.
+   * After how many observations it was decided, or the last arm that is out was shown to be worse. It holds as of that moment: losses may have drifted since. null while it is open.
    */
   decided_at: number | null;
   /** Decisions without a loss in time, which are left out. */
@@ -913,7 +913,7 @@ export interface StateOut {
 /** Which arm is best, as far as that is decided. You may look as often as you like, and stop when you like. */
 export interface VerdictOut {
   text: string;
-  /** decided: one arm is left; narrowed: some are out; open: none is. */
+  /** decided: one arm was shown to be better than every other; narrowed: some are out; open: none is. */
   state: "decided" | "narrowed" | "open";
   /** The arm that looks best of those left; null if no loss was seen. */
   best: string | number | null;
@@ -928,11 +928,11 @@ export interface VerdictOut {
   /** About how many more observations it takes to decide at this rate; null if it is decided, or not foreseeable. */
   more_observations: number | null;
   /**
-   * paired: arms are compared two by two, in rounds weighted by the chance to explore both; running: by running means; stationary: by the losses seen of each, if no mean changes.
+   * paired: arms are compared two by two, in rounds weighted by the chance to explore both; running: all rounds count the same, as with contexts; stationary: by the losses seen of each, if no mean changes.
    */
   basis: "running" | "paired" | "stationary";
   /**
-   * After how many observations the last arm that is out was shown to be worse. The verdict holds as of that moment: losses may have drifted since. null while it is open.
+   * After how many observations it was decided, or the last arm that is out was shown to be worse. It holds as of that moment: losses may have drifted since. null while it is open.
    */
   decided_at: number | null;
   /** Decisions without a loss in time, which are left out. */

@@ -49,6 +49,8 @@ def test_a_refusal_names_the_settings_that_differ(changes: dict[str, Any], expec
     assert differences(as_text(there), checked(replace(there, **changes))) == expected
 
 
+CONTEXTUAL = dc.ContextualLadder(segments=("subject",)).to_dict()
+STATIONARY = dc.Guardrails(incumbent="a", drift=False)
 WRONG_SETTINGS = [
     (Settings({"name": "Nobody"}, ("a", "b")), "is not a known policy"),
     (Settings({"name": "FTPL"}, ("a",)), "at least two"),
@@ -60,6 +62,19 @@ WRONG_SETTINGS = [
     (Settings({"name": "FTPL"}, ("a", "b"), risk=0.0), "risk"),
     (Settings({"name": "FTPL"}, ("a", "b"), risk=1.0), "risk"),
     (Settings({"name": "FTPL"}, ("a", "b"), drift=1), "drift"),  # type: ignore[arg-type]
+    (
+        Settings(CONTEXTUAL, ("a", "b"), drift=False),
+        "drift = False: .* looks at contexts; leave it out for true",
+    ),
+    (
+        Settings({"name": "FTPL"}, ("a", "b"), feedback="preference", drift=False),
+        "drift = False: .* depends on",
+    ),
+    (
+        Settings({"name": "FTPL"}, ("a", "b"), feedback="preference", guardrails=STATIONARY),
+        "use drift=True",
+    ),
+    (Settings(CONTEXTUAL, ("a", "b"), guardrails=STATIONARY), "use drift=True"),
 ]
 
 

@@ -12,11 +12,12 @@ import numpy as np
 from ..base.arrays import Floats, Ints
 from ..kernels.betting import COMPARABLE, LAW_ROUNDS, OTHER, PLAIN, ROUNDS, SEEN
 from .boundary import Interval, log_wealth, log_wealth_of_difference, lower_difference, lower_mean
-from .sums import Shown, Sums
+from .sums import Best, Shown, Sums
 
 Basis: TypeAlias = Literal["running", "paired", "stationary"]
 """What a verdict compares arms by; see `Verdict`."""
 
+_ROUNDED = 1.0 + 1e-9  # what was won is compared as a product, and here as a sum of logarithms
 _FARTHEST = 1e6  # times the observations so far that a look ahead reaches
 
 
@@ -82,6 +83,43 @@ def within(sums: Sums, margin: float, risk: float, drift: bool) -> Ints:
     return live[shown.all(axis=0)]
 
 
+def own_risks(sums: Sums, arms: Ints, first: int, basis: Basis) -> Floats:
+    """For each of the arms, the smallest risk at which it is shown now to be worse than the first, by these two alone.
+
+    If losses may drift, all of them by the same rounds: those since arms were last added.
+    """
+    if basis == "stationary":
+        return _risks(plain_evidence(sums, arms, first)) / sums.share_of_pairs(arms, first)
+    slots = sums.pairs.slots(arms.tolist())
+    slot = int(sums.pairs.slots([first])[0])
+    followed = (slots >= 0) & (slot >= 0)
+    evidence = np.zeros(len(arms))
+    evidence[followed] = sums.pairs.evidence_since(slots[followed], slot)
+    total, squares = weighted_difference(sums, arms[~followed], np.array([first]))
+    evidence[~followed] = log_wealth_of_difference(total, squares)
+    return _risks(evidence) / sums.share_of_new_pairs()
+
+
+def note_best(sums: Sums, arm: int) -> None:
+    """Note that an arm is better than every other one, once each of its own pairs shows that now, by the same rounds.
+
+    Each was shown before, but maybe at a time of its own. Until all say so at once, wait for those that do not.
+    """
+    if not sums.drift or sums.decided is not None:
+        return
+    live = np.array(sums.live, np.int64)
+    others = live[live != arm]
+    if any((other, arm) not in sums.settled for other in others.tolist()):
+        return
+    lacks = own_risks(sums, others, arm, "paired") > sums.risk * _ROUNDED
+    if not lacks.any():
+        sums.best = Best(arm, sums.observed, sums.batches)
+    elif sums.batches == 0:  # else what the bets have won by now is not of the same rounds, so `look` asks
+        slots = sums.pairs.slots([arm, *others[lacks].tolist()])
+        if slots.min() >= 0:
+            sums.pairs.want(slots[1:], int(slots[0]), 1.0 / (sums.risk * sums.share_of_new_pairs()))
+
+
 def leader(sums: Sums, arms: Ints, basis: Basis) -> int:
     """The place, among these arms, of the one that looks best by the evidence that compares them."""
     means = comparable_means(sums, basis != "stationary")[arms]
@@ -100,13 +138,20 @@ def leader(sums: Sums, arms: Ints, basis: Basis) -> int:
     return int(candidates[int(np.argmin(means[candidates]))])
 
 
+def looks_apart(sums: Sums) -> bool:
+    """Whether there is something to settle that bets on pairs do not say by themselves, so that `look` has to."""
+    return not sums.drift or sums.batches > 0 or bool(sums.apart)
+
+
 def look(sums: Sums) -> None:
-    """Settle pairs that are not followed observation by observation, by the evidence of now."""
+    """Settle what is not followed observation by observation, by the evidence of now."""
     live = np.array(sums.live, np.int64)
     if not sums.drift:
         rival, evidence = _against_lowest(sums, live)
         risks = _risks(evidence) / sums.share_of_pairs(live, rival)
         found = [(arm, rival) for arm in live[risks <= sums.risk].tolist()]
+    elif not sums.apart:
+        found = []
     else:
         weighted, rivals = _evidence_apart(sums, live)
         enough = weighted >= -np.log(sums.risk * sums.share_of_new_pairs())
@@ -114,6 +159,8 @@ def look(sums: Sums) -> None:
     for pair in found:
         if pair not in sums.settled:
             sums.settle(*pair, difference_now(sums, *pair, sums.drift))
+    for arm in sorted({better for _, better in sums.settled}):
+        note_best(sums, arm)
 
 
 def _risks(evidence: Floats) -> Floats:
@@ -135,24 +182,27 @@ def _evidence_apart(sums: Sums, live: Ints) -> tuple[Floats, Ints]:
 
 
 def times(sums: Sums, arms: Ints, first: int, risk: float, basis: Basis) -> float:
-    """How many times the observations it takes until these arms are out, if all sums grow in proportion."""
+    """How many times the observations it takes until the first is shown to be better than these arms.
+
+    That is, if all sums grow in proportion.
+    """
     if basis == "stationary":
         return _stationary_times(sums, arms, first, risk)
     slots, slot = sums.pairs.slots(arms.tolist()), int(sums.pairs.slots([first])[0])
     followed = (slots >= 0) & (slot >= 0)
     found = [1.0]
     if followed.any():
-        found.append(_paired_times(sums, arms[followed], slots[followed], first, slot, risk))
+        found.append(_paired_times(sums, slots[followed], slot, risk))
     if not followed.all():
         found.append(_running_times(sums, arms[~followed], first, risk))
     return max(found)
 
 
-def _paired_times(sums: Sums, arms: Ints, slots: Ints, first: int, slot: int, risk: float) -> float:
+def _paired_times(sums: Sums, slots: Ints, slot: int, risk: float) -> float:
     if np.any(sums.pairs.gains[slots, slot] <= 0.0):
         return np.inf
-    goals = -np.log(risk * sums.share_of_pairs(arms, first))
-    return _times(lambda more: float(np.min(sums.pairs.evidence_after(more, slots, slot) - goals)))
+    goal = -np.log(risk * sums.share_of_new_pairs())
+    return _times(lambda more: float(np.min(sums.pairs.evidence_since(slots, slot, more))) - goal)
 
 
 def _running_times(sums: Sums, arms: Ints, first: int, risk: float) -> float:

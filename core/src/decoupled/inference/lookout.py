@@ -108,8 +108,7 @@ class Lookout:
     def look(self, sequences: Sequences) -> None:
         """Look which arm is decided among those there are now; an arm that came is not compared yet."""
         sums, now = (sequences if self.own is None else self.own).sums, self._now
-        left = set(sums.live) - {worse for worse, _ in sums.settled}
-        decided = left.pop() if len(left) == 1 else None
+        decided = sums.decided
         if decided == now.decided and set(sums.live) - {decided} <= set(now.rivals):
             return
         rivals = () if decided is None else tuple(arm for arm in sums.live if arm != decided)

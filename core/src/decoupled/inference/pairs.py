@@ -48,6 +48,8 @@ class Pairs:
     gains: Floats
     goals: Floats
     common: Floats
+    # The logarithms of `won` when arms were last added, for what was won since then; no rows if none were ever added.
+    began: Floats
 
     @classmethod
     def start(cls, arms: int) -> "Pairs":
@@ -62,6 +64,7 @@ class Pairs:
             gains=np.zeros(square),
             goals=np.full(square, np.inf),
             common=_nothing_common(),
+            began=np.empty((0, len(BETS))),
         )
 
     def copy(self) -> "Pairs":
@@ -92,7 +95,12 @@ class Pairs:
         for slot in found:
             self._clear(slot)
         self.owners[found] = arms[: len(found)]
+        self.begin_stretch()
         return found
+
+    def begin_stretch(self) -> None:
+        """Begin to count what is won from now on, for all pairs alike."""
+        self.began = self._logs_of(slice(None))
 
     def _share_common(self) -> None:
         """Give every pair its own part of what they have in common: new arms have none."""
@@ -142,10 +150,20 @@ class Pairs:
             logs -= BETS * (by * self.weight(rows, columns))[..., None]
         return log_sum_exp(logs)[0]
 
-    def evidence_after(self, times: float, ones: Ints, two: int) -> Floats:
-        """The same for one other slot, if everything won is multiplied in proportion."""
+    def evidence_since(self, ones: Ints, two: int, times: float = 1.0) -> Floats:
+        """The same for one other slot, of the rounds since arms were last added.
+
+        With `times`, if everything won in them is multiplied in proportion.
+        """
         prior = np.log(PRIOR)
-        return log_sum_exp(prior + times * (self.log_won(ones, two) - prior))[0]
+        before = prior
+        if len(self.began) > 0:
+            before = self.began[ones * len(self.owners) + two]
+        return log_sum_exp(prior + times * (self.log_won(ones, two) - before))[0]
+
+    def want(self, ones: Ints, two: int, goal: float) -> None:
+        """Say when the bets on these pairs have won this much again."""
+        self.goals[ones, two] = goal
 
     def difference(self, one: int, two: int) -> float:
         """The estimated loss of the arm in a slot minus that of another; 0 if nothing is known."""
@@ -174,6 +192,9 @@ class Pairs:
     def log_won(self, one: Any, two: Any) -> Floats:
         """The logarithm of what each of `BETS` has won on these slots, or arrays of them, its share of the money included."""
         row = one * len(self.owners) + two
+        return self._logs_of(row)
+
+    def _logs_of(self, row: Any) -> Floats:
         found: Floats = np.log(self.won[row] * self.common[:-1]) + np.log(2.0) * 1000.0 * self.powers[row]
         return found
 
@@ -185,11 +206,14 @@ class Pairs:
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Pairs":
         """Restore the result of `to_dict`."""
-        floats = {name: unpack_floats(content[name]) for name in _FLOATS}
+        # Older states have no beginning of a stretch.
+        floats = {name: unpack_floats(content[name]) for name in _FLOATS if name in content}
+        floats.setdefault("began", np.empty(0))
         ints = {name: unpack_ints(content[name]) for name in _INTS}
         slots, bets = len(ints["owners"]), len(BETS)
         shapes = dict.fromkeys(("weights", "gains", "goals"), (slots, slots))
         shapes |= dict.fromkeys(("won", "powers"), (slots * slots, bets))
+        shapes["began"] = (len(floats["began"]) // bets, bets)
         shaped: dict[str, Any] = {
             name: values.reshape(shapes.get(name, len(values))) for name, values in (floats | ints).items()
         }
@@ -210,6 +234,7 @@ class Pairs:
             "common": self.common.shape == (len(BETS) + 1,)
             and ((self.common >= 0.0) & (self.common < np.inf)).all()
             and (self.common[:-1] > 0.0).all(),
+            "began": len(self.began) in (0, len(self.won)) and np.isfinite(self.began).all(),
         }.items():
             if not holds:
                 raise ValueError(f"{name} of pairs cannot be")
@@ -219,4 +244,4 @@ def _nothing_common() -> Floats:
     return np.append(np.ones(len(BETS)), 0.0)
 
 
-_INTS, _FLOATS = ("owners", "powers"), ("won", "weights", "gains", "goals", "common")
+_INTS, _FLOATS = ("owners", "powers"), ("won", "weights", "gains", "goals", "common", "began")

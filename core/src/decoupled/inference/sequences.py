@@ -14,7 +14,15 @@ from ..errors import ArmError, LossError, ParameterError, StateError
 from ..kernels import betting as at
 from ..kernels.betting import ArmTotals, Observed, add_observations
 from .boundary import Interval, lower_difference, lower_mean
-from .comparisons import comparable_means, difference, difference_now, look, ratio
+from .comparisons import (
+    comparable_means,
+    difference,
+    difference_now,
+    look,
+    looks_apart,
+    note_best,
+    ratio,
+)
 from .sums import Observation, Sums
 
 FORMAT = 2
@@ -147,7 +155,8 @@ class Sequences:
             available: the arms that could be explored; None for all. Rounds that could not explore every arm count
                 for the arms that they could, and for the exploited arms, but not for comparisons with these.
             law: the probability with which each arm was explored in that round, 0 for those that could not be. Only
-                differences of two arms and verdicts use it, and become much sharper.
+                differences of two arms and verdicts use it, and become much sharper. Leave it out if it depends on the
+                request: requests would then count by it.
             rho: the probability with which the round asked for a label; 1 without labels.
 
         >>> Sequences(arms=2).update(explore=0, weight=2.0, loss=7.0)
@@ -226,6 +235,8 @@ class Sequences:
         """
         place, sums = self._place("arm", arm), self.sums.copy()
         sums.retire(place)
+        for each in sums.live:
+            note_best(sums, each)
         self._set(sums, self.observed)
 
     def copy(self) -> Self:
@@ -423,12 +434,24 @@ class Sequences:
             if content["format"] != FORMAT:
                 raise StateError(f"format = {content['format']!r}: must be {FORMAT}; update the package")
             sums = Sums.from_dict(content)
+            if "best" not in content:
+                _find_best(sums)
         except (KeyError, TypeError, ValueError, zlib.error) as error:
             reason = f"sequences: cannot be restored ({type(error).__name__}: {error})"
             raise StateError(f"{reason}; give the result of Sequences.to_dict()") from error
         sequences = cls.__new__(cls)
         sequences._set(sums, int(sums.counts[:, at.SEEN].sum()))
         return sequences
+
+
+def _find_best(sums: Sums) -> None:
+    """Say which arm is best by the sums of an earlier version, which did not note it."""
+    if sums.batches > 0:
+        sums.pairs.begin_stretch()
+    for arm in sums.live:
+        note_best(sums, arm)
+    if sums.best is not None:
+        sums.best = sums.best._replace(at=0)
 
 
 def anew(sequences: Sequences, drift: bool) -> Sequences:
@@ -453,7 +476,7 @@ _MOST_NUMBERS = 1_000_000  # in the laws that are held at once
 def add_all(sums: Sums, seen: Sequence[Observation], before: int) -> None:
     """Add observations; there were so many before them."""
     at_once = max(1, _MOST_NUMBERS // len(sums.batch))
-    looks = not sums.drift or bool(sums.apart)  # pairs that are not followed
+    looks = looks_apart(sums)
     start = 0
     while start < len(seen):
         end = min(start + at_once, len(seen))
@@ -474,7 +497,9 @@ def _add(sums: Sums, seen: Sequence[Observation]) -> None:
     while start < len(seen):
         start = add_observations(observed, arms, pairs, start)
         for worse, better in sums.pairs.reached():
-            sums.settle(worse, better, difference_now(sums, worse, better, drift=True))
+            if (worse, better) not in sums.settled:
+                sums.settle(worse, better, difference_now(sums, worse, better, drift=True))
+            note_best(sums, better)
 
 
 def _packed(sums: Sums, seen: Sequence[Observation]) -> Observed:

@@ -54,6 +54,20 @@ class Shown(NamedTuple):
     at: int = 0
 
 
+class Best(NamedTuple):
+    """The arm that was shown to be better than every other one, each by its own pair and all by the same rounds.
+
+    Attributes:
+        arm: the arm.
+        at: after how many observations; 0 if that is not known.
+        batch: the number of the last addition of arms before. It is not compared with arms that came later.
+    """
+
+    arm: int
+    at: int
+    batch: int
+
+
 @dataclass(slots=True)
 class Sums:
     """The sums of all arms, of what was exploited, and of pairs of arms."""
@@ -77,12 +91,14 @@ class Sums:
     # The part of `AGAINST` that is the same for every arm (`COMMON`); moments of the estimated losses of the exploited arms
     # (`SERVED`); a level of the last losses (`LEVEL`).
     flow: Floats
-    compared: list[int]  # how many pairs of arms share the risk of each addition
+    compared: list[int]  # how many ordered pairs of arms share the risk of each addition
     contenders: int  # how many arms there were when the comparable rounds began
     pairs: Pairs
     # The pairs of which the first arm was shown to be worse, in that order, with what showed it and when.
     settled: dict[tuple[int, int], Shown]
-    next_look: int = 0  # after how many observations to look for such pairs that `pairs` does not follow
+    # The arm that was last shown to be better than every other one there was. Without drift nothing is noted here.
+    best: "Best | None" = None
+    next_look: int = 0  # after how many observations to look for what `pairs` does not say by itself
     left_out: int = 0  # decisions, because it is not known what they would have shown
     # Of the range of losses, which is 1 without labels. They are mapped to [0, 1] from a range around 1/2; only pairs of
     # arms are compared by losses that are not mapped.
@@ -124,6 +140,20 @@ class Sums:
         return np.flatnonzero(~self.retired).tolist()
 
     @property
+    def observed(self) -> int:
+        """How many losses were seen."""
+        return int(self.counts[:, at.SEEN].sum())
+
+    @property
+    def decided(self) -> int | None:
+        """The arm that was shown to be better than every other one there is; None if there is none."""
+        if self.drift:
+            is_of_all = self.best is not None and self.batch[self.live].max() <= self.best.batch
+            return self.best.arm if self.best is not None and is_of_all else None
+        left = set(self.live).difference(worse for worse, _ in self.settled)
+        return left.pop() if len(left) == 1 else None
+
+    @property
     def batches(self) -> int:
         """How many times arms were added."""
         return len(self.compared) - 1
@@ -148,10 +178,8 @@ class Sums:
         self.retired = np.pad(self.retired, (0, count))
         live = self.contenders = len(self.live)
         slots = self.pairs.admit(range(known, known + count))
-        followed = live - len(self.apart)
-        before = followed - len(slots)
-        # Those that are followed from now on, and those that begin anew.
-        self.compared.append(live * (live - 1) - before * (before - 1))
+        # Those with a new arm, and what the others show from now on alone.
+        self.compared.append(live * (live - 1))
         self._set_goals(slots)
 
     def retire(self, arm: int) -> None:
@@ -159,6 +187,8 @@ class Sums:
         self.retired[arm] = True
         self.pairs.dismiss(arm)
         self.settled = {pair: each for pair, each in self.settled.items() if arm not in pair}
+        if self.best is not None and self.best.arm == arm:
+            self.best = None
         # A pair that contradicted one with this arm may be settled now.
         self._set_goals(np.flatnonzero(self.pairs.owners >= 0).tolist())
 
@@ -180,7 +210,7 @@ class Sums:
     def settle(self, worse: int, better: int, shown: Interval) -> None:
         """Note that an arm was shown to be worse, unless the other one was shown to be worse than it before."""
         if not self._leads(better, worse):
-            self.settled[worse, better] = Shown(*shown, int(self.counts[:, at.SEEN].sum()))
+            self.settled[worse, better] = Shown(*shown, self.observed)
 
     def _leads(self, start: int, goal: int) -> bool:
         """Whether pairs that are settled lead from an arm, always to a better one, to another."""
@@ -214,7 +244,10 @@ class Sums:
         return _in_batches(np.maximum(self.batch[firsts], self.batch[second]), np.array(self.compared))
 
     def share_of_new_pairs(self) -> float:
-        """The same in a comparison that began anew when arms were last added."""
+        """The same in a comparison that began anew when arms were last added.
+
+        It is that of `share_of_pairs` for a pair with an arm of the last addition, whose comparison began then too.
+        """
         return share_of_batch(self.batches) / max(self.compared[-1], 1)
 
     def share_of_rivals(self, arm: int, rivals: Ints) -> Floats:
@@ -229,7 +262,8 @@ class Sums:
         packed = {name: (pack_floats if name in _FLOATS else pack_ints)(flat[name]) for name in _ARRAYS}
         plain = {name: getattr(self, name) for name in _PLAIN}
         settled = [[*pair, *shown] for pair, shown in self.settled.items()]
-        return {**plain, **packed, "pairs": self.pairs.to_dict(), "settled": settled}
+        best = None if self.best is None else list(self.best)
+        return {**plain, **packed, "pairs": self.pairs.to_dict(), "settled": settled, "best": best}
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Sums":
@@ -237,7 +271,13 @@ class Sums:
         plain = {name: content[name] for name in _PLAIN if name in content or name not in _OPTIONAL}
         arrays = {name: _unpack(content[name], name) for name in _ARRAYS}
         settled = {(worse, better): Shown(*shown) for worse, better, *shown in content["settled"]}
-        sums = cls(**plain, **arrays, pairs=Pairs.from_dict(content["pairs"]), settled=settled)
+        sums = cls(
+            **plain,
+            **arrays,
+            pairs=Pairs.from_dict(content["pairs"]),
+            settled=settled,
+            best=_best_of(content.get("best")),
+        )
         sums._check()
         return sums
 
@@ -258,15 +298,26 @@ class Sums:
             "compared": _counted(np.array(self.compared)),
             "batch": _counted(self.batch) and (self.batch <= self.batches).all(),
             "contenders": type(self.contenders) is int and 2 <= self.contenders <= arms,
+            "best": self.best is None or self._is_best(*self.best),
             "next_look": type(self.next_look) is int and self.next_look >= 0,
             "left_out": type(self.left_out) is int and self.left_out >= 0,
             "width": type(self.width) is float and 1.0 <= self.width < 1e6,
             "owners": np.isin(self.pairs.owners, [-1, *self.live]).all(),
             "settled": own and (low >= -1.0).all() and (low <= estimate).all() and (estimate <= high).all()
-            and (when >= 0).all() and (when <= self.counts[:, at.SEEN].sum()).all(),
+            and (when >= 0).all() and (when <= self.observed).all(),
         }.items():  # fmt: skip
             if not holds:
                 raise ValueError(f"{name} cannot be")
+
+    def _is_best(self, arm: int, when: int, batch: int) -> bool:
+        """Whether an arm may have been shown to be the best of those that came with this addition or before."""
+        others = [other for other in self.live if other != arm and self.batch[other] <= batch]
+        is_shown = all((other, arm) in self.settled for other in others)
+        return arm in self.live and is_shown and 0 <= when <= self.observed and 0 <= batch <= self.batches
+
+
+def _best_of(content: list[int] | None) -> "Best | None":
+    return None if content is None else Best(*content)
 
 
 def share_of_batch(batch: int) -> float:
@@ -322,7 +373,16 @@ def _counted(values: Ints) -> bool:
     return values.dtype == np.int64 and bool((values >= 0).all())
 
 
-_PLAIN = ("risk", "drift", "coupled", "compared", "contenders", "next_look", "left_out", "width")
+_PLAIN = (
+    "risk",
+    "drift",
+    "coupled",
+    "compared",
+    "contenders",
+    "next_look",
+    "left_out",
+    "width",
+)
 _OPTIONAL = ("left_out", "width")  # what older states do not have
 _ARRAYS = ("moments", "counts", "batch", "retired", "rounds", "flow")
 _FLOATS = ("moments", "flow")

@@ -17,6 +17,7 @@ from .boundary import Interval
 from .comparisons import Basis, basis_of, leader
 from .ordering import unsettled
 from .sequences import Sequences
+from .sums import Sums
 
 State: TypeAlias = Literal["decided", "narrowed", "open"]
 """How far a verdict has come; see `Verdict`."""
@@ -38,7 +39,9 @@ class Verdict:
 
     Attributes:
         text: the verdict as a sentence.
-        state: "decided" if one arm is left, "narrowed" if some arms are out, "open" if none is.
+        state: "decided" if one arm was shown to be better than every other, "narrowed" if some arms are out, "open" if
+            none is. If losses may drift, each other arm must be worse than that arm itself, all by the same rounds. So
+            it may stay narrowed although one arm is left: others may be out because a third arm was better.
         best: the arm that looks best among those left, by the evidence that compares them; None if no loss was seen.
         left: the arms that may still be the best.
         out: the arms that were shown to be worse than another.
@@ -46,9 +49,10 @@ class Verdict:
         more_observations: about how many more it takes to decide, if the arms differ as much as they seem to and are
             explored as often as so far; None if it is decided, not foreseeable, or before 30 observations.
         basis: what the arms were compared by. "paired": the difference of two arms, over rounds weighted by the chance
-            to explore both; "running": the same, if that chance is not known in any round; "stationary": the losses
+            to explore both; "running": the same, but all rounds count the same, because that chance is not known in any
+            round or depends on the request; "stationary": the losses
             seen of each arm, if no mean changes.
-        decided_at: after how many observations the last arm that is out was shown to be worse; None while it is open, with
+        decided_at: after how many observations it was decided, or the last arm that is out was shown to be worse; None while it is open, with
             another risk than that of the sequences, and if an earlier version did not note it.
         left_out: how many decisions are left out because their loss did not arrive in time.
         waiting: how many losses wait for those of earlier decisions.
@@ -115,16 +119,20 @@ def verdict(
     if len(names) != sequences.count:
         rule = f"names: has {len(names)} names for {sequences.count} arms"
         raise ArmError(Message(rule, "name every arm, also retired ones"))
-    live, chances, gone, basis, limit, at = compared(sequences, risk, drift)
+    live, chances, gone, basis, limit, at, decided = compared(sequences, risk, drift)
     left_rows = np.flatnonzero(~gone)
     first = int(left_rows[comparisons.leader(sums, live[left_rows], basis)])
-    state: State = "open" if not gone.any() else "decided" if np.sum(~gone) == 1 else "narrowed"
+    state: State = "narrowed" if gone.any() else "open"
+    if decided is not None:
+        state = "decided"
     best = None if sequences.observed == 0 else names[int(live[first])]
     left, out = (tuple(names[arm] for arm in live[rows].tolist()) for rows in (~gone, gone))
     sure = 1.0 - min(float(chances[gone].max()), 1.0) if out else None
-    rivals = live[left_rows[left_rows != first]]
+    rivals = live[live != live[first]]
+    if basis == "stationary":
+        rivals = live[left_rows[left_rows != first]]
     more = None
-    if best is not None and len(rivals) > 0:
+    if best is not None and decided is None:
         more = _more(sequences.observed, comparisons.times(sums, rivals, int(live[first]), limit, basis))
     level = ""
     if sure is not None and at is None:
@@ -155,7 +163,10 @@ def _sentence(found: Verdict, level: str) -> str:
     if found.state == "decided":
         return f"{_spoken(found.best)} is better than {_spoken(out[0]) if len(out) == 1 else 'every other arm'} ({level})"
     lost = f"{_named(out, 'and')} {'is' if len(out) == 1 else 'are'} out ({level})"
-    return f"{_named(found.left, 'or')}; {lost}" + (f"; {wait} to decide" if wait else "")
+    left = _named(found.left, "or")
+    if len(found.left) == 1:
+        left = f"{left} is left, but not shown to be better than each other arm"
+    return f"{left}; {lost}" + (f"; {wait} to decide" if wait else "")
 
 
 def _named(arms: tuple[Arm, ...], word: str) -> str:
@@ -173,7 +184,8 @@ class Comparison(NamedTuple):
     """The arms that are not retired, each with the smallest risk at which it is shown to be worse than another.
 
     `gone` marks those that were shown to be, at the risk allowed. `at` is the number of observations after which the last
-    of these was, 0 if there is none or it is not known; None if they are shown to be by the evidence of now.
+    of these was, 0 if there is none or it is not known; None if they are shown to be by the evidence of now. `decided` is the
+    arm that is shown to be better than every other one, and then `at` is when that was shown.
     """
 
     live: Ints
@@ -182,6 +194,7 @@ class Comparison(NamedTuple):
     basis: Basis
     risk: float
     at: int | None = None
+    decided: int | None = None
 
 
 def compared(sequences: Sequences, risk: float | None = None, drift: bool | None = None) -> Comparison:
@@ -198,11 +211,31 @@ def compared(sequences: Sequences, risk: float | None = None, drift: bool | None
         for (worse, _), shown in sums.settled.items():
             first[worse] = min(first.get(worse, shown.at), shown.at)
         at = 0 if 0 in first.values() else max(first.values(), default=0)
-        return Comparison(live, chances, np.isin(live, list(first)), basis, limit, at)
+        best = sums.decided
+        if best is not None and sums.best is not None:
+            at = sums.best.at
+            chances = _own_chances(sums, live, best, basis)
+        return Comparison(live, chances, np.isin(live, list(first)), basis, limit, at, best)
     gone = chances <= limit
     if gone.all():  # each is worse than another in the rounds that compare these two: they take turns
         gone[:] = False
+    left = live[~gone].tolist()
+    if len(left) > 1:
+        return Comparison(live, chances, gone, basis, limit)
+    own = chances
+    if basis != "stationary":
+        own = _own_chances(sums, live, left[0], basis)
+    if (own[gone] <= limit).all():
+        return Comparison(live, own, gone, basis, limit, decided=left[0])
     return Comparison(live, chances, gone, basis, limit)
+
+
+def _own_chances(sums: Sums, live: Ints, best: int, basis: Basis) -> Floats:
+    """For each arm, the smallest risk at which it is shown now to be worse than the best one."""
+    found = np.ones(len(live))
+    others = live != best
+    found[others] = comparisons.own_risks(sums, live[others], best, basis)
+    return found
 
 
 def is_beaten(sequences: Sequences, arm: int, risk: float, drift: bool) -> bool:

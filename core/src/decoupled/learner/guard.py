@@ -243,6 +243,8 @@ class Guarded(TakesTurns):
         rules.check_arms(self._arms)
         contexts, watch = self._running.contexts, self._watch
         rules.check_fits(self._arms, self._losses, self._guard.rules, contexts is not None)
+        if watch is not None and watch.has_preferences:
+            rules.check_takes_preferences()
         if (rules.incumbent is not None or rules.cheapest_within is not None) and watch is None:
             watch = self._new_watch(rules.risk, rules.drift)
         by_segment = self._by_segment(rules)

@@ -181,6 +181,8 @@ class Guardrails:
         if self.switch_margin is not None and contextual:
             rule = "keys would draw from one law, and this policy has another for each context"
             raise UnsupportedError(f"switch_margin: {rule}; leave it out")
+        if contextual and self._assumes_constant_means:
+            refuse_constant_means("guardrails", CONTEXTS)
         width = losses[1] - losses[0]
         for name in ("cheapest_within", "switch_margin"):
             margin = getattr(self, name)
@@ -196,6 +198,16 @@ class Guardrails:
         if len(arms) > MOST_PRICED:
             rule = f"compares arms two by two, at most {MOST_PRICED} of them, and there are {len(arms):,}"
             raise ParameterError.of("cheapest_within", self.cheapest_within, rule, "choose fewer arms")
+
+    @property
+    def _assumes_constant_means(self) -> bool:
+        """Whether a rule compares arms as if no mean loss ever changed."""
+        return not self.drift and not (self.incumbent is None and self.cheapest_within is None)
+
+    def check_takes_preferences(self) -> None:
+        """Raise an error if a rule assumes what does not hold for preferences between two arms."""
+        if self._assumes_constant_means:
+            refuse_constant_means("guardrails", PREFERENCES)
 
     def check_retiring(self, names: Iterable[object]) -> None:
         """Raise an error if a rule names one of these arms: a guardrail must not vanish with its arm."""
@@ -242,6 +254,21 @@ class Guardrails:
         True
         """
         return cls(**{**values, **{name: dict(values.get(name, [])) for name in ("floors", "prices")}})
+
+
+CONTEXTS = "this policy looks at contexts, and how often it explores an arm may depend on the request"
+PREFERENCES = "this learner gets preferences, and such a loss depends on the arm that is exploited"
+
+
+def refuse_constant_means(what: str, reason: str) -> None:
+    """Raise the error of `drift=False` where constant mean losses are not enough for it, which is what `reason` says.
+
+    >>> refuse_constant_means("watch()", PREFERENCES)
+    Traceback (most recent call last):
+    decoupled.errors.UnsupportedError: watch(): drift=False takes the losses seen of an arm for a fair sample; this learner gets preferences, and such a loss depends on the arm that is exploited; use drift=True
+    """
+    rule = "drift=False takes the losses seen of an arm for a fair sample"
+    raise UnsupportedError(f"{what}: {rule}; {reason}; use drift=True")
 
 
 def _by_arm(

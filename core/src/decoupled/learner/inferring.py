@@ -1,11 +1,13 @@
 """What may be said of a watched learner's arms at any time: intervals, differences and verdicts, by their names."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ..base.validation import whole_number
 from ..decision import Arm
 from ..errors import UnsupportedError
 from ..inference.ordering import MOST_PATIENCE, PATIENCE
+from .guardrails import refuse_constant_means
 
 if TYPE_CHECKING:  # loaded when a learner is watched
     from ..inference.boundary import Interval
@@ -17,6 +19,8 @@ if TYPE_CHECKING:  # loaded when a learner is watched
     from .learner import Learner
     from .saving import Parts
     from .watch import Watch
+
+_Answer = TypeVar("_Answer")
 
 MOST_WATCHED = 10_000  # arms
 
@@ -139,9 +143,22 @@ class Inference:
 
         Args:
             risk: a risk other than the one given to `watch`; None for that one. Choose it before you look.
-            drift: whether losses may drift; None for what `watch` was told.
+            drift: whether losses may drift; None for what `watch` was told. Contexts and preferences need True.
         """
-        return self._learner._asked(lambda watch, parts: _verdict(watch, parts, risk, drift))
+        return self._asked("verdict()", drift, lambda watch, parts: _verdict(watch, parts, risk, drift))
+
+    def _asked(
+        self, name: str, drift: bool | None, question: "Callable[[Watch, Parts], _Answer]"
+    ) -> "_Answer":
+        """The answer to a question that may assume constant means, if nothing is known against that."""
+
+        def checked(watch: "Watch", parts: "Parts") -> "_Answer":
+            reason = watch.why_means_may_change()
+            if drift is not None and not drift and reason is not None:
+                refuse_constant_means(f"inference.{name}", reason)
+            return question(watch, parts)
+
+        return self._learner._asked(checked)
 
     def judge(self) -> "JudgeReport":
         """How far the judge can be trusted: its agreement with labels, and its biases. Only with `labels`.
@@ -184,22 +201,22 @@ class Inference:
         """The estimated mean loss of each arm, with its interval.
 
         Args:
-            drift: whether losses may drift; None for what `watch` was told.
+            drift: whether losses may drift; None for what `watch` was told. Contexts and preferences need True.
         """
 
         def question(watch: "Watch", parts: "Parts") -> "dict[Arm, Interval]":
             found, of = watch.sequences.arms(drift=drift), parts.running.serials.of_one
             return {name: found[of(i)].scaled(*parts.losses) for i, name in enumerate(parts.arms.names)}
 
-        return self._learner._asked(question)
+        return self._asked("intervals()", drift, question)
 
     def exploited(self, *, drift: bool | None = None) -> "Interval":
         """The estimated mean loss of the exploited arms, with its interval.
 
         Args:
-            drift: whether losses may drift; None for what `watch` was told.
+            drift: whether losses may drift; None for what `watch` was told. Contexts and preferences need True.
         """
-        found = self._learner._asked(lambda watch, _: watch.sequences.served(drift=drift))
+        found = self._asked("exploited()", drift, lambda watch, _: watch.sequences.served(drift=drift))
         return found.scaled(*self._learner.loss_range)
 
     def regret(self, *, drift: bool | None = None) -> "Interval | None":
@@ -208,11 +225,11 @@ class Inference:
         With its interval; None if nothing can be compared yet. See `decoupled.inference.regret`.
 
         Args:
-            drift: whether losses may drift; None for what `watch` was told.
+            drift: whether losses may drift; None for what `watch` was told. Contexts and preferences need True.
         """
         from ..inference.verdicts import regret
 
-        found = self._learner._asked(lambda watch, _: regret(watch.sequences, drift=drift))
+        found = self._asked("regret()", drift, lambda watch, _: regret(watch.sequences, drift=drift))
         return None if found is None else found.scaled(*self._learner.loss_range, difference=True)
 
     def difference(self, arm: Arm, other: Arm | None = None, *, drift: bool | None = None) -> "Interval":
@@ -223,7 +240,7 @@ class Inference:
         Args:
             arm: the arm.
             other: the arm to compare it with; None for the exploited arms.
-            drift: whether losses may drift; None for what `watch` was told.
+            drift: whether losses may drift; None for what `watch` was told. Contexts and preferences need True.
         """
 
         def question(watch: "Watch", parts: "Parts") -> "Interval":
@@ -235,7 +252,7 @@ class Inference:
                 found = sequences.difference(first, of(parts.arms.place(other)), drift=drift)
             return found.scaled(*parts.losses, difference=True)
 
-        return self._learner._asked(question)
+        return self._asked("difference()", drift, question)
 
     @property
     def alarm(self) -> "Alarm | None":

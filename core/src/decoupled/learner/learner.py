@@ -19,7 +19,7 @@ from ..inference.ordering import PATIENCE
 from .arms import ArmNames, Arms, listed, listed_available, refuse_set
 from .context import Advice, Context
 from .guard import Guard, Guarded, Listed, Told
-from .guardrails import Guardrails
+from .guardrails import CONTEXTS, PREFERENCES, Guardrails, refuse_constant_means
 from .inferring import Inference, check_watchable, checked_patience, not_watched
 from .labels import Judged, Judgement, Labelling, Labels, LabelStatus, checked_labels, checked_position
 from .losses import LossRange, Predictions, Preference, listed_predictions, preference_loss
@@ -165,6 +165,10 @@ class Learner(Guarded):
         self._plain = plain and self._labels is None
         if self._watch is not None:
             self._watch.serials = {None: None, **dict(zip(self._arms.names, self._serials(), strict=True))}
+            self._watch.sees_contexts = running.contexts is not None
+            self._watch.mixes_laws = (
+                running.contexts is not None and len(running.contexts.policy.segments) > 0
+            )
 
     def _forked(self, number: int) -> None:
         self._open()
@@ -744,14 +748,25 @@ class Learner(Guarded):
                     del waiting[key]  # no call up to the end, so this is one step
                     self._unfinished = None
                     return
-        self._settle(self._found(decision, compared), loss)
+        pending = self._found(decision, compared)
+        self._note_feedback(compared)
+        self._settle(pending, loss)
 
     def _found(self, decision: Decision | str, compared: bool) -> Pending:
         pending = self._waiting.find(decision)
         if compared and pending[0].exploit is None:
             problem = f"decision {pending[0].id!r}: has no exploited arm to compare with"
             raise FeedbackError(Message(problem, "make decisions to compare with decide()"))
+        if compared and self._watch is not None:
+            if not self._watch.sequences.drift:
+                refuse_constant_means("preference", PREFERENCES)
+            self._guard.rules.check_takes_preferences()
         return pending
+
+    def _note_feedback(self, compared: bool) -> None:
+        """Note whether feedback that was checked is a preference."""
+        if compared and self._watch is not None:
+            self._watch.has_preferences = True
 
     def _settle(
         self, pending: Pending, loss: float, labelled: tuple[LabelSums, int, Judgement] | None = None
@@ -786,6 +801,7 @@ class Learner(Guarded):
         assert labels is not None
         assert asked is not None
         labels.check(decision, judged, label)
+        self._note_feedback(compared)
         said = labels.judged[key] if judged is None else Judged(judged, position)
         for overdue in labels.overdue(self._waiting.made):
             if overdue != key:
@@ -1105,7 +1121,8 @@ class Learner(Guarded):
 
         Args:
             risk: the probability that any interval of a family ever fails; see `decoupled.inference.Sequences`.
-            drift: whether losses may drift. If no arm's mean loss ever changes, False mostly gives narrower intervals.
+            drift: whether losses may drift. If no arm's mean loss ever changes, False mostly gives narrower intervals. Contexts
+                and preferences need True.
             patience: how many newer decisions wait for one without feedback, up to 10,000; None for 1,000, or the deadline of
                 labels. After that, or after `forget`, it counts as `expired_loss`, or with `Labels.missing` if only
                 its label is missing. Later feedback still reaches the policy.
@@ -1114,10 +1131,12 @@ class Learner(Guarded):
 
         Raises:
             ParameterError: if the learner is watched already.
-            UnsupportedError: if it has more than 10,000 arms.
+            UnsupportedError: if it has more than 10,000 arms; or with `drift=False`, if the policy looks at contexts.
         """
         if self._watch is not None:
             raise ParameterError("watch(): this learner is watched already; call it once")
+        if not drift and self._running.contexts is not None:
+            refuse_constant_means("watch()", CONTEXTS)
         wait = None if patience is None else checked_patience(patience)
         expired = None if expired_loss is None else self._losses.scaled_as("expired_loss", expired_loss)
         self._replace(watch=self._new_watch(risk, drift, wait, expired))

@@ -20,6 +20,7 @@ from ..inference.ordering import PATIENCE
 from ..inference.sequences import Sequences, anew
 from ..inference.sums import Observation, most_segments
 from .arms import Serials
+from .guardrails import CONTEXTS, PREFERENCES
 from .labels import Judged, Judgement, Labels
 from .pending import Pending, Waiting
 from .runner import Running
@@ -62,6 +63,12 @@ class Watch:
         self.segment_of: dict[str, int] = {}
         # Whether the verdict is decided and still holds, for a budget that then explores less; None if no budget asks.
         self.lookout: Lookout | None = None
+        # Whether the chances of exploration depend on the request's segment. A weight made of them would then depend on the
+        # request too, and weighted differences of all requests would say nothing about the mean loss over them.
+        self.mixes_laws = False
+        self.sees_contexts = False
+        # Whether any loss was a preference between the explored and the exploited arm.
+        self.has_preferences = False
         # What came out of the queue, for whoever keeps further sequences and empties it; None if nobody does.
         self.released: dict[str, Observation | None] | None = None
 
@@ -91,6 +98,12 @@ class Watch:
         if self.expired is not None:
             self.expired = rules.to_unit(self.expired)
         return self
+
+    def why_means_may_change(self) -> str | None:
+        """Why a comparison of losses seen, as if means were constant, would be wrong; None if nothing is known against it."""
+        if self.sees_contexts:
+            return CONTEXTS
+        return PREFERENCES if self.has_preferences else None
 
     # Deciding
 
@@ -196,7 +209,8 @@ class Watch:
             self.segment_of.pop(key, None)
 
     def _add(self, key: str, seen: Observation | None) -> None:
-        sequences, trial = self.sequences, None if key in self.before else self.trial
+        sequences = self.sequences
+        trial = None if key in self.before else self.trial
         segment = (self.segments or {}).get(self.segment_of.get(key, -1))
         kept = [each for each in (sequences, trial, segment) if each is not None]
         if self._place is None or self._place[0] != key:
@@ -208,12 +222,12 @@ class Watch:
         elif seen is not None:
             if seen.law is not None and len(seen.law) < sequences.count:  # arms that came later: no chance
                 seen = seen._replace(law=np.pad(seen.law, (0, sequences.count - len(seen.law))))
+            pooled = seen._replace(law=None) if self.mixes_laws else seen
             for each, number in zip(kept, numbers, strict=True):
-                each.add_once(number, seen)
+                each.add_once(number, seen if each is segment else pooled)
             if self.judged is not None and self.judge is not None and key in self.judgements:
                 (loss, position), label, fallback = self.judgements[key]
-                arm, weight, _, exploit, available, law, _ = seen
-                self.judged.add_once(judged, Observation(arm, weight, loss, exploit, available, law))
+                self.judged.add_once(judged, pooled._replace(loss=loss, rho=1.0))
                 missing = label is None and fallback is not None
                 self.judge.add_once(judged, seen.explore, loss, label, position, missing)
             if self.lookout is not None:
@@ -294,6 +308,8 @@ class Watch:
             content["judge"] = [self.judged.to_dict(), self.judge.to_json(), known]
         if self.lookout is not None:
             content["lookout"] = self.lookout.to_dict()
+        if self.has_preferences:
+            content["has_preferences"] = True
         return content
 
     @classmethod
@@ -315,6 +331,7 @@ class Watch:
             watch.judged, watch.judge = Sequences.from_dict(judged), JudgeSums.from_json(judge)
             for key, loss, position, label, back in known:
                 watch.judgements[key] = Judgement(Judged(loss, position), label, back)
+        watch.has_preferences = content.get("has_preferences", False) is True
         if "lookout" in content:
             watch.lookout = Lookout.from_dict(content["lookout"])
         return watch

@@ -147,6 +147,8 @@ def _shown(reader: Store, row: ExperimentRow) -> list[int]:
 # 6 / (pi^2 s^2), and all shares sum to 1. A segment appears with its first decision, before any loss of it is seen, so its
 # share depends on nothing that it could show. After a certain number of segments all others share one.
 #
+# The law of exploration weighs the rounds of a segment if it is the same for all its requests. Else all count the same.
+#
 # Observations are added in the order of decisions, when the experiment itself adds them. Records of other logs, which were
 # replayed into the experiment, are not counted, nor are decisions that were made before the part of the log that is left.
 _NAMED = 3  # segments that a sentence names for each arm
@@ -210,6 +212,8 @@ class SegmentsRecord:
 class _Segment:
     values: tuple[Value | None, ...] | None
     sequences: Sequences
+    # Whether the chances of exploration are the same for all its requests at a time. If not, they must not weigh rounds.
+    has_one_law: bool
     decisions: int = 0
     last: tuple[tuple[int, int, int, int], SegmentVerdict] | None = None
 
@@ -271,7 +275,7 @@ class Segments:
         for key, seen in released.items():
             segment = self.waiting.pop(key, None)
             if segment is not None and seen is not None:
-                segment.sequences.add(seen)
+                segment.sequences.add(seen if segment.has_one_law else seen._replace(law=None))
             elif segment is not None:
                 segment.sequences.leave_out()
 
@@ -294,8 +298,13 @@ class Segments:
             label_share=share_of_labels,
         )  # fmt: skip
         _follow(sequences, running)
-        made = self.found[values] = _Segment(values, sequences)
+        made = self.found[values] = _Segment(values, sequences, self._has_one_law(values))
         return made
+
+    def _has_one_law(self, values: tuple[Value | None, ...] | None) -> bool:
+        """Whether the policy explores alike for all requests of a segment: it tells no segments apart within it."""
+        learned_by: tuple[str, ...] = getattr(self.running.learner.policy, "segments", ())
+        return not learned_by or (values is not None and set(learned_by) <= set(self.by))
 
     def record(self) -> SegmentsRecord:
         """The verdicts as they are now."""

@@ -43,7 +43,8 @@ def _change_guardrails(session: Session, *, about: Reference, changes: Mapping[s
     running = session.get(about)
     now = running.learner.guardrails
     kind = running.coupled, running.losses, running.contextual
-    rules = changed_guardrails(now, changes, running.arms, *kind)
+    is_preference = running.settings.feedback == "preference"
+    rules = changed_guardrails(now, changes, running.arms, *kind, takes_preferences=is_preference)
     if rules != now:
         _log(session, running, "guardrails.change", now, rules)
     return _shown(running)

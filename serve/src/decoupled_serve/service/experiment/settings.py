@@ -36,6 +36,8 @@ def changed_guardrails(
     coupled: bool,
     losses: tuple[float, float] | None = None,
     contextual: bool = False,
+    *,
+    takes_preferences: bool = False,
 ) -> Guardrails:
     """The guardrails with some of them changed; `Invalid` if the experiment, with this loss range, cannot have them."""
     given = dict(changes)
@@ -47,6 +49,8 @@ def changed_guardrails(
         rules.check_arms(ArmNames(list(arms)))
         if losses is not None:
             rules.check_fits(ArmNames(list(arms)), losses, now, contextual)
+        if takes_preferences:
+            rules.check_takes_preferences()
     except ServiceError:
         raise
     except DecoupledError as error:
@@ -189,14 +193,35 @@ def _completed(settings: Settings) -> Settings:
         expired_loss=expired,
         demo=_flag("demo", settings.demo, "false"),
         guardrails=changed_guardrails(
-            Guardrails(), vars(settings.guardrails), arms, policy.coupled, (low, high), policy.contextual
+            Guardrails(),
+            vars(settings.guardrails),
+            arms,
+            policy.coupled,
+            (low, high),
+            policy.contextual,
+            takes_preferences=settings.feedback == "preference",
         ),
         budget=checked_budget(vars(settings.budget), arms, policy.coupled, policy.contextual),
         risk=number_in("risk", settings.risk, LEAST_RISK, 1.0, f"the default is {RISK}"),
-        drift=_flag("drift", settings.drift, "true"),
+        drift=_drift(settings, policy),
         context=with_fields_of(settings.context, policy),
         patience=checked_patience(settings.patience),
     )
+
+
+def _drift(settings: Settings, policy: Policy) -> bool:
+    """Whether losses may drift; they must, if the losses seen of an arm are no fair sample of its mean."""
+    drift = _flag("drift", settings.drift, "true")
+    rule = None
+    if not drift and policy.contextual:
+        rule = "takes the losses seen of an arm for a fair sample, and the policy looks at contexts"
+    elif not drift and settings.feedback == "preference":
+        rule = (
+            "takes the losses seen of an arm for a fair sample, and a preference depends on the other arm"
+        )
+    if rule is not None:
+        raise Invalid.of("drift", drift, rule, "leave it out for true")
+    return drift
 
 
 def _flag(name: str, value: object, default: str) -> bool:

@@ -231,7 +231,7 @@ def gate_of(watched: WatchedExperiment, arm: str, against: str | None, margin: f
     decided = None
     if state != "passed" and margin >= 0:
         judged = verdict(sequences, watched.names)
-        if watched.names[place] in judged.left and {each.arm for each in found} <= set(judged.out):
+        if judged.state == "decided" and judged.best == watched.names[place]:
             decided = judged.decided_at
     return Gate(
         watched.experiment, watched.names[place], state, margin, found,

@@ -248,7 +248,8 @@ class ExperimentIn(Model):
         "The probability that its intervals or its verdict are ever wrong.", 0.01, default=RISK
     )
     drift: StrictBool = left_out(
-        "Whether losses may drift. False narrows the intervals, and is right only if no arm's mean loss "
+        "Whether losses may drift. False needs a policy without contexts and feedback without preferences. It "
+        "narrows the intervals, and is right only if no arm's mean loss "
         "ever changes.",
         default=True,
     )

@@ -26,7 +26,7 @@ class JudgedOut(BaseModel):
 
     text: str = Field(examples=["large is better than every other arm (95 %, decided at round 812)"])
     state: Literal["decided", "narrowed", "open"] = told(
-        "decided: one arm is left; narrowed: some are out; open: none is."
+        "decided: one arm was shown to be better than every other; narrowed: some are out; open: none is."
     )
     best: Arm | None = told("The arm that looks best of those left; null if no loss was seen.")
     left: list[Arm] = told("The arms that may still be the best.")
@@ -42,11 +42,11 @@ class JudgedOut(BaseModel):
         "or not foreseeable."
     )
     basis: Literal["running", "paired", "stationary"] = told(
-        "paired: arms are compared two by two, in rounds weighted by the chance to explore both; running: by "
-        "running means; stationary: by the losses seen of each, if no mean changes."
+        "paired: arms are compared two by two, in rounds weighted by the chance to explore both; running: all "
+        "rounds count the same, as with contexts; stationary: by the losses seen of each, if no mean changes."
     )
     decided_at: int | None = told(
-        "After how many observations the last arm that is out was shown to be worse. The verdict holds as of "
+        "After how many observations it was decided, or the last arm that is out was shown to be worse. It holds as of "
         "that moment: losses may have drifted since. null while it is open."
     )
     left_out: int = told("Decisions without a loss in time, which are left out.")
