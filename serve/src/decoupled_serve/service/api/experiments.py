@@ -42,7 +42,7 @@ Rules: TypeAlias = Budget | Guardrails
 def _change_guardrails(session: Session, *, about: Reference, changes: Mapping[str, Any]) -> Experiment:
     running = session.get(about)
     now = running.learner.guardrails
-    kind = running.coupled, running.losses, running.contextual
+    kind = running.coupled, running.losses, running.contextual, running.settings.labels is not None
     rules = changed_guardrails(now, changes, running.arms, *kind)
     if rules != now:
         _log(session, running, "guardrails.change", now, rules)

@@ -36,6 +36,7 @@ def changed_guardrails(
     coupled: bool,
     losses: tuple[float, float] | None = None,
     contextual: bool = False,
+    labelled: bool = False,
 ) -> Guardrails:
     """The guardrails with some of them changed; `Invalid` if the experiment, with this loss range, cannot have them."""
     given = dict(changes)
@@ -46,7 +47,8 @@ def changed_guardrails(
         rules = now.updated(**given)
         rules.check_arms(ArmNames(list(arms)))
         if losses is not None:
-            rules.check_fits(ArmNames(list(arms)), losses, now, contextual)
+            names = ArmNames(list(arms))
+            rules.check_fits(names, losses, now, contextual=contextual, labelled=labelled)
     except ServiceError:
         raise
     except DecoupledError as error:
@@ -189,7 +191,13 @@ def _completed(settings: Settings) -> Settings:
         expired_loss=expired,
         demo=_flag("demo", settings.demo, "false"),
         guardrails=changed_guardrails(
-            Guardrails(), vars(settings.guardrails), arms, policy.coupled, (low, high), policy.contextual
+            Guardrails(),
+            vars(settings.guardrails),
+            arms,
+            policy.coupled,
+            (low, high),
+            policy.contextual,
+            settings.labels is not None,
         ),
         budget=checked_budget(vars(settings.budget), arms, policy.coupled, policy.contextual),
         risk=number_in("risk", settings.risk, LEAST_RISK, 1.0, f"the default is {RISK}"),
