@@ -245,9 +245,9 @@ def _verdict(watch: "Watch", parts: "Parts", risk: float | None, drift: bool | N
     from ..inference.judging import beside
     from ..inference.verdicts import verdict
 
-    names, waiting = _names(watch, parts), watch.waiting
-    found = verdict(watch.sequences, names, risk=risk, drift=drift, waiting=waiting)
+    names, waiting, awaited = _names(watch, parts), watch.waiting, watch.awaited
+    found = verdict(watch.sequences, names, risk=risk, drift=drift, waiting=waiting, awaited=awaited)
     if watch.judged is None or watch.judge is None:
         return found
-    alone = verdict(watch.judged, names, risk=risk, drift=drift, waiting=waiting)
+    alone = verdict(watch.judged, names, risk=risk, drift=drift, waiting=waiting, awaited=awaited)
     return beside(found, alone, watch.judge.missing)

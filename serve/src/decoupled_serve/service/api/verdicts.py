@@ -78,7 +78,9 @@ def _look(
     running = session.get(about)
     sweep(session, running)
     learner, known = running.learner, last.get(running.id)
-    counts = learner._asked(lambda it, _: (it.sequences.observed, it.sequences.left_out, it.waiting))
+    counts = learner._asked(
+        lambda it, _: (it.sequences.observed, it.sequences.left_out, it.waiting, it.awaited)
+    )
     incumbent = learner.guardrails.incumbent, running.incumbent_released
     state = running.version, *incumbent, learner.labels, *counts
     if known is not None and known[0] == state:

@@ -14,6 +14,7 @@ from decoupled.policies import Policy
 
 from .context import by_arm, with_fields_of
 from .records import (
+    DEFAULT_WAIT,
     LONGEST_DEADLINE,
     MOST_ARMS,
     RISK,
@@ -204,6 +205,7 @@ def _completed(settings: Settings) -> Settings:
         drift=_flag("drift", settings.drift, "true"),
         context=with_fields_of(settings.context, policy),
         patience=checked_patience(settings.patience),
+        wait=DEFAULT_WAIT if deadline is None else None,
     )
 
 
