@@ -69,5 +69,5 @@ def _spoken(awaited: Awaited | None) -> str:
     if awaited is None:
         return "an earlier decision"
     what = "decision" if awaited.decisions == 1 else "decisions"
-    end = "" if awaited.until is None else f", and until {awaited.until}"
+    end = "" if awaited.until is None else f", or until {awaited.until}"
     return f"decision {awaited.decision}, for at most {awaited.decisions:,} more {what}{end}"
