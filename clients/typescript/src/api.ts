@@ -276,7 +276,9 @@ export interface ExperimentIn {
   arms?: (string | number)[] | number;
   /** The lowest and the highest possible loss. */
   loss_range?: number[];
-  /** Feedback that arrives later than this after its decision is refused (410). None: never. */
+  /**
+   * Feedback that arrives later than this after its decision is refused (410). None: never, and verdicts wait an hour for it.
+   */
   deadline_seconds?: number | null;
   /** The loss of an expired decision. None: it is left out. */
   expired_loss?: number | null;
@@ -832,6 +834,14 @@ export interface SegmentOut {
   left_out: number;
   /** Losses that are not in it yet: they wait for an earlier one. */
   waiting: number;
+  /** The decision whose loss they wait for; null if none waits, and for a segment. */
+  waiting_for: string | null;
+  /** After how many more decisions that one is given up. */
+  waiting_decisions: number | null;
+  /** When it is given up if that comes first; null if it only awaits its label, or none waits. */
+  waiting_until: string | null;
+  /** Whether it rests on leaving out decisions without a loss in time: it is biased if late losses differ. */
+  is_provisional: boolean;
   /** What is assumed about those left out, and about missing labels; null if there are none. */
   remark: string | null;
   /** With labels, what the judge alone would say; null without, and for a segment. */
@@ -939,6 +949,14 @@ export interface VerdictOut {
   left_out: number;
   /** Losses that are not in it yet: they wait for an earlier one. */
   waiting: number;
+  /** The decision whose loss they wait for; null if none waits, and for a segment. */
+  waiting_for: string | null;
+  /** After how many more decisions that one is given up. */
+  waiting_decisions: number | null;
+  /** When it is given up if that comes first; null if it only awaits its label, or none waits. */
+  waiting_until: string | null;
+  /** Whether it rests on leaving out decisions without a loss in time: it is biased if late losses differ. */
+  is_provisional: boolean;
   /** What is assumed about those left out, and about missing labels; null if there are none. */
   remark: string | null;
   /** With labels, what the judge alone would say; null without, and for a segment. */

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import decoupled as dc
-from decoupled.inference import Evaluated
+from decoupled.inference import Evaluated, read_log
 from support.seeds import seeded
 
 MEANS = {"a": 0.3, "b": 0.5, "c": 0.7}
@@ -153,7 +153,9 @@ def test_rows_that_tell_nothing_are_left_out(
 
 def test_rows_after_one_that_is_pending_wait() -> None:
     """Whose losses have come by now may depend on the arm. After 1,000 rows it is not waited for any longer."""
-    rows = [{**row, "seq": place, "status": "applied"} for place, row in enumerate(ROWS)]
+    rows = [
+        {**row, "seq": place, "settled_seq": None, "status": "applied"} for place, row in enumerate(ROWS)
+    ]
     rows[1_500] |= {"status": "pending", "loss": None}
     rows[200] |= {"status": "pending", "loss": None}
     found = dc.evaluate(rows[::-1])  # in any order: `seq` has that of the decisions
@@ -161,12 +163,45 @@ def test_rows_after_one_that_is_pending_wait() -> None:
     assert "1 decision without a loss is left out, assuming" in found.remarks[-1]
     assert found.remarks[-1].endswith("; 499 losses wait for that of an earlier decision")
     assert dc.evaluate(rows[1_499::-1]).values == found.values
-    rows = [{**row, "seq": place} for place, row in enumerate(ROWS[:900])]
+    rows = [{**row, "seq": place, "settled_seq": None} for place, row in enumerate(ROWS[:900])]
     rows[0] |= {"status": "pending", "loss": None}
     with pytest.raises(dc.ParameterError, match=r"899 losses, which wait .* the status 'unobserved'"):
         dc.evaluate(rows)
     rows[0] |= {"status": "unobserved"}
     assert dc.evaluate(rows).observed == 899
+
+
+def as_of(rows: list[dict[str, Any]], now: int) -> list[dict[str, Any]]:
+    """The log as it was read when its last row had this number."""
+    made = [row for row in rows if row["seq"] <= now]
+    unknown = {"status": "pending", "loss": None, "settled_seq": None}
+    return [row if row["settled_seq"] <= now else {**row, **unknown} for row in made]
+
+
+def test_a_log_that_grows_is_a_beginning_of_the_same_rows_at_every_length() -> None:
+    """Then each look is at one supermartingale. Before, a loss that came after it was given up went among earlier ones."""
+    luck = np.random.default_rng(4)
+    rows = []
+    for place, row in enumerate(logged(2_600, seed=3)):
+        delay = int(luck.integers(1_000, 4_000)) if luck.random() < 0.01 else int(luck.integers(0, 60))
+        rows.append({**row, "seq": 2 * place + 1, "settled_seq": 2 * (place + delay) + 2})
+    how: Any = {"arms": list("abc"), "coupled": False, "least_propensity": 1e-4}
+    looks = [*range(2_001, 5_200, 400), 15_000]
+    last = read_log(as_of(rows, looks[-1]), (0.0, 1.0), list("abc"))
+    assert 0 < last.missing < 30, "some losses came too late for good"
+    lengths = []
+    for now in looks:
+        log = as_of(rows, now)
+        read = read_log(log, (0.0, 1.0), list("abc"))
+        count = len(read)
+        for name in ("rows", "explore", "exploit", "propensity", "loss", "made", "settled"):
+            assert np.array_equal(getattr(read, name), getattr(last, name)[:count]), name
+        seen = [rows[place] for place in last.rows[:count].tolist()]
+        for policy in ("b", dc.FTPL()):
+            assert dc.evaluate(log, policy, **how).values == dc.evaluate(seen, policy, **how).values
+        lengths.append(count)
+    assert lengths == sorted(lengths)
+    assert len(set(lengths)) > 4
 
 
 def test_a_loss_that_was_declared_for_what_expires_counts() -> None:

@@ -95,6 +95,18 @@ def one(name: str, *given: Any, **named: Any) -> Callable[[Any], object]:
     return lambda x: getattr(x, name)(*given, **named)
 
 
+def metered(learner: dc.Learner, available: Any) -> None:
+    """Decide within a budget, which counts nothing if the arms are refused."""
+    meter = dc.Meter(
+        dc.Budget(rate=(5, 60.0), cost=dict.fromkeys(ARMS, 0.1), allowance=(9.0, 60.0)), seed=1
+    )
+    before = meter.to_dict()
+    try:
+        meter.decide(learner, available=available)
+    finally:
+        assert meter.to_dict() == before
+
+
 def each_of(
     error: type[Exception],
     call: Callable[..., Callable[[Any], object]],
@@ -173,6 +185,16 @@ ARMS_AND_COUNTS: list[Row] = [
             (["LEFT"], "arm = 'LEFT': is not an arm of this learner; known are 'left', 'right', 'middle'"),
             ([["left"]], "arm = ['left']: is not an arm of this learner; "),
             ([True], "arm = True: is not an arm of this learner; known are"),
+        )
+    ),
+    *(
+        (ARM, lambda learner, given=given: metered(learner, given), message)
+        for given, message in (
+            ("left", f"available = 'left': {NO_LIST}"),
+            ("ab", f"available = 'ab': {NO_LIST}"),
+            (0, f"available = 0: {NO_LIST}"),
+            ([], "available = []: names no arm; leave it out if every arm is available"),
+            (["left", "rigth"], "arm = 'rigth': is not an arm of this learner; did you mean 'right'?"),
         )
     ),
     (ARM, one("add_arms", ["x", "left"]), "names: 'left' is already an arm of this learner; "),

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import json
 import pickle
 import random
 from collections import Counter
@@ -493,6 +494,46 @@ def test_exploring_does_not_notice_either_rule(policy: dc.Policy) -> None:
 
     plain = course(dc.Guardrails(), dc.Guardrails(), dc.Guardrails())
     assert course(rules(0.9, risk=0.5), dc.Guardrails(switch_margin=0.01), rules(0.9, drift=False)) == plain
+
+
+@pytest.mark.parametrize("memory", [{"discount": 0.98}, {"period": 50}], ids=str)
+def test_a_policy_that_forgets_moves_keys_by_the_means_of_what_it_remembers(memory: dict[str, Any]) -> None:
+    margin, discount = 0.25, memory.get("discount", 1.0)
+    learner = dc.Forgetting(dc.FTPL(), **memory).start(2, seed=6)
+    learner.guardrails = dc.Guardrails(switch_margin=margin)
+    frozen, count, moves = learner.exploitation_probabilities(), 0.0, list[int]()
+    keys = [f"key-{number}" for number in range(20)]
+    before = [learner.exploit(key=key).exploit for key in keys]
+    for turn in range(1_200):
+        decision, bad = learner.decide(key=keys[0]), turn // 400 % 2  # the better arm changes twice
+        learner.observe(decision, loss=0.9 if decision.explore == bad else 0.1)
+        count = discount * (count + 1.0)
+        if count == memory.get("period"):
+            count = 0.0
+        means = learner.estimates() / count if count > 0.0 else learner.estimates()  # the twin of the rule
+        moved = frozen @ means - means.min() > margin
+        if moved:
+            frozen = learner.exploitation_probabilities(guarded=False)
+            moves.append(turn)
+            kept = json.loads(learner.to_json())["content"]["guard"]["frozen"]
+            assert kept == pytest.approx(frozen.tolist())
+        after = [learner.exploit(key=key).exploit for key in keys]
+        assert moved or after == before
+        before = after
+    for start in (400, 800):
+        assert any(start < turn < start + 150 for turn in moves), moves
+
+
+def test_labels_and_a_margin_for_switches_are_refused_together_and_nothing_changes() -> None:
+    labels, message = dc.Labels(share=0.1), r"switch_margin: is a difference of losses.*; leave it out, or"
+    rules = dc.Guardrails(switch_margin=0.1)
+    learner = dc.Ladder().start(2, seed=1, labels=labels)
+    learner.guardrails = dc.Guardrails(pinned=0)
+    with pytest.raises(dc.UnsupportedError, match=message):
+        learner.guardrails = rules
+    assert learner.guardrails == dc.Guardrails(pinned=0)
+    with pytest.raises(dc.UnsupportedError, match=message):
+        dc.Learner(dc.Ladder(), 2, 1, labels=labels, guardrails=rules)
 
 
 def test_a_contextual_policy_has_no_law_that_stays_and_a_hundred_and_one_arms_are_too_many() -> None:

@@ -530,7 +530,7 @@ def test_a_verdict_over_two_segments_does_not_rule_out_the_best_arm() -> None:
     assert both >= 6, "it says what is clear"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_wrong_verdicts_over_two_segments_are_as_rare_as_the_risk() -> None:
     """At 5 %, more than 30 wrong of 400 have at most the probability 1.1 %."""
     wrong, some, _ = counted(400, 5_000)
@@ -637,3 +637,83 @@ def test_a_preference_is_refused_where_means_must_be_constant(by: str) -> None:
     assert learner.to_json() == before
     learner.observe(decision, loss=0.5)
     assert learner.round == 2
+
+
+def test_a_verdict_names_the_decision_that_it_waits_for_and_until_when() -> None:
+    for declared in (None, 1.0):
+        learner = dc.Ladder().start(["a", "b", "c"], seed=7)
+        learner.watch(expired_loss=declared)
+        played(learner, 1_000)
+        before = learner.inference.verdict()
+        assert (before.waiting_for, before.waiting_decisions, before.is_provisional) == (None, None, False)
+        held = learner.decide()
+        played(learner, 40)
+        found = learner.inference.verdict()
+        assert (found.observed, found.waiting) == (1_000, 40), "what is complete is shown"
+        assert (found.waiting_for, found.waiting_decisions, found.waiting_until) == (held.id, 210, None)
+        wanted = f"40 losses wait for that of decision {held.id}, for at most 210 more decisions"
+        assert found.remark == wanted
+        assert (found.text, found.is_provisional) == (before.text, False)
+        assert dc.Learner.from_json(learner.to_json()).inference.verdict() == found
+        played(learner, 209)
+        assert learner.inference.verdict().waiting_decisions == 1
+        played(learner, 1)
+        found = learner.inference.verdict()
+        assert (found.waiting, found.waiting_for) == (0, None)
+        assert (found.observed, found.left_out) == ((1_250, 1) if declared is None else (1_251, 0))
+
+
+def test_a_verdict_is_provisional_if_decisions_were_left_out_before_it_was_decided() -> None:
+    early, late, declared = watched(), watched(), watched()
+    early.forget(early.decide())
+    declared.inference.stop()
+    declared.watch(expired_loss=0.9)
+    declared.forget(declared.decide())
+    for learner in (early, late, declared):
+        played(learner, 1_500)
+        assert learner.inference.verdict().state == "decided"
+    late.forget(late.decide())
+    found = early.inference.verdict()
+    assert found.is_provisional
+    assert found.text.endswith("; provisional: 1 decision without a loss is left out")
+    assert found.to_dict()["is_provisional"] is True
+    assert dc.Learner.from_json(early.to_json()).inference.verdict() == found
+    for learner in (late, declared):
+        assert not learner.inference.verdict().is_provisional
+        assert "provisional" not in learner.inference.verdict().text
+    assert late.inference.verdict().left_out == 1
+    assert late.inference.verdict(risk=0.2).is_provisional, "the evidence of now is judged"
+    assert watched().inference.verdict().is_provisional is False
+
+
+@pytest.mark.parametrize("patience", [None, 100])
+def test_a_batch_waits_for_itself_unless_a_wait_is_given(patience: int | None) -> None:
+    learner = dc.FTPL().start(2, seed=1)
+    learner.watch(patience=patience)
+    batch = learner.decide(count=600)
+    learner = dc.Learner.from_json(learner.to_json())
+    for decision in reversed(batch):
+        learner.observe(decision.id, loss=0.5)
+    assert learner.inference.verdict().left_out == (0 if patience is None else 500)
+    held = learner.decide()
+    played_out = [learner.decide() for _ in range(patience or 250)]
+    for decision in played_out:
+        learner.observe(decision, loss=0.5)
+    found = learner.inference.verdict()
+    assert (found.waiting, found.waiting_for) == (0, None), "one decision is no batch"
+    assert held in learner.pending
+
+
+def test_a_decision_that_nobody_judged_is_given_up_sooner_than_a_label() -> None:
+    learner = dc.Ladder().start(2, seed=1, labels=dc.Labels(share=1.0))
+    learner.watch()
+    lost, held = learner.decide(), learner.decide()
+    learner.observe(held, judged=0.5)
+    for _ in range(300):
+        learner.observe(learner.decide(), judged=0.5, loss=0.5)
+    found = learner.inference.verdict()
+    assert (found.left_out, found.observed, found.waiting_for) == (1, 0, held.id)
+    assert found.waiting_decisions == 10_000 + 1 - 301
+    learner.observe(held, loss=0.5)
+    assert learner.inference.verdict().observed == 301
+    assert lost in learner.pending

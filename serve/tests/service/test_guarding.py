@@ -146,6 +146,15 @@ def test_wrong_guardrails_and_budgets_are_refused_and_change_nothing(opened: Ope
     with pytest.raises(Invalid, match="named by the guardrail 'floors'"):
         service.experiments.retire_arms("me", "one", ["a"]).result()
     assert service.experiments.get("me", "one").result() == before
+    labelled = replace(PLAIN, labels=dc.Labels())
+    service.experiments.put("me", "labelled", labelled, seed=7).result()
+    before = service.experiments.get("me", "labelled").result()
+    with pytest.raises(Invalid, match="switch_margin: is a difference of losses"):
+        service.experiments.change_guardrails("me", "labelled", {"switch_margin": 0.1}).result()
+    assert service.experiments.get("me", "labelled").result() == before
+    both = replace(labelled, guardrails=dc.Guardrails(switch_margin=0.1))
+    with pytest.raises(Invalid, match="switch_margin: is a difference of losses"):
+        service.experiments.put("me", "refused", both).result()
     coupled = Settings({"name": "UCB1"}, ARMS)
     for rules in ({"guardrails": dc.Guardrails(pinned="a")}, {"budget": dc.Budget(share=0.1)}):
         with pytest.raises(Invalid, match="standard game"):

@@ -18,6 +18,8 @@ from .log_columns import read_log as read_log
 from .lookout import Alarm as Alarm
 from .ordering import MOST_PATIENCE as MOST_PATIENCE
 from .ordering import PATIENCE as PATIENCE
+from .ordering import PATIENCE_OF_LOGS as PATIENCE_OF_LOGS
+from .ordering import Awaited as Awaited
 from .ordering import settled as settled
 from .sequences import Sequences as Sequences
 from .sums import most_segments as most_segments

@@ -76,7 +76,7 @@ class Evaluation:
     >>> import decoupled as dc
     >>> rows = [{"explore": "ab"[n % 2], "propensity": 0.5, "loss": 0.2 + n % 2 / 2} for n in range(1_000)]
     >>> print(dc.evaluate(rows))
-               weighted   self-norm.  doubly rob.       95 % sequence   losses
+               weighted   self-norm.  doubly rob.       95 % interval   losses
     a            0.2000       0.2000       0.1997    0.1703 to 0.3077      500
     b            0.7000       0.7000       0.7000    0.6047 to 0.7428      500
     """
@@ -99,7 +99,7 @@ class Evaluation:
 
     def __str__(self) -> str:
         width = max(8, *(len(each.name) for each in self.values))
-        level = f"{100 * (1 - self.risk):.4g} % sequence"
+        level = f"{100 * (1 - self.risk):.4g} % interval"
         rows = [("", "weighted", "self-norm.", "doubly rob.", level, "losses")]
         for each in self.values:
             estimates = (each.importance_weighted, each.self_normalised, each.doubly_robust)
@@ -144,7 +144,7 @@ class Evaluation:
             if each.doubly_robust is not None:
                 axes.plot(min(max(each.doubly_robust, each.low), each.high), place, "o", color=colour)
         axes.set_yticks(range(len(values)), [drawable(each.name) for each in values])
-        axes.set_xlabel(f"mean loss, with {100 * (1 - self.risk):.4g} % sequence", fontsize=SMALL)
+        axes.set_xlabel(f"mean loss, with {100 * (1 - self.risk):.4g} % interval", fontsize=SMALL)
         axes.tick_params(labelsize=SMALL)
         axes.set_title(f"{self.observed:,} observed decisions", fontsize=10)
         axes.grid(axis="x", alpha=0.3)

@@ -43,7 +43,9 @@ def evaluate(
     Each has three estimates: *importance weighting*, which is unbiased; *self-normalised*, which divides by the sum
     of the weights; and *doubly robust*, which weights only the difference from a model. The model is the mean of the
     arm's losses known so far; a ridge regression of these on the context, if the log has the column `context`; or the
-    column `baseline`. All intervals are right together, also if you evaluate a growing log again and again.
+    column `baseline`. All intervals are right together, with probability 1 - `risk`, for a log whose length you chose
+    beforehand. They are so at every length of a growing log at once only if what its rows say never changes as it grows;
+    docs/inference.md lists what that takes.
 
     Args:
         log: the path of a CSV or Parquet file, a data frame, columns by name, or a list of rows. It needs the columns

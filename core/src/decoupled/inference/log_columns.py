@@ -17,7 +17,7 @@ from ..base.extras import needed_for
 from ..base.validation import LEAST_PROPENSITY, as_float, is_missing, kind_of
 from ..decision import Arm, fitted
 from ..errors import ArmError, LossError, Message, ParameterError, near_name, shown
-from .ordering import PATIENCE
+from .ordering import PATIENCE_OF_LOGS
 
 NEEDED = ("explore", "propensity", "loss")
 OPTIONAL = (
@@ -89,7 +89,7 @@ def read_log(
     loss_range: tuple[float, float],
     arms: Sequence[Arm] | None = None,
     tags: Mapping[str, str] | None = None,
-    patience: int = PATIENCE,
+    patience: int = PATIENCE_OF_LOGS,
 ) -> Log:
     """Read and check a log; `arms` names arms that it may lack, and `tags` those that its decisions must have.
 
@@ -134,6 +134,8 @@ def read_log(
     order = np.arange(count, dtype=np.float64)
     made = _numbers("seq", columns["seq"]) if "seq" in columns else order
     held = _held_up(explore, made, status, patience)
+    if "settled_seq" in columns:
+        seen &= ~_too_late(explore, made, _numbers("settled_seq", columns["settled_seq"]), patience)
     without, waiting = int((~seen & ~held & (explore >= 0)).sum()), int((seen & held).sum())
     seen &= ~held
     _check_losses(loss, seen & ~np.isnan(loss), loss_range)
@@ -196,6 +198,17 @@ def _held_up(explore: Ints, made: Floats, status: Any, patience: int) -> Bools:
         pending = np.array([status[row] == "pending" for row in last.tolist()], np.bool_)
         held[last] = np.logical_or.accumulate(pending)
     return held
+
+
+def _too_late(explore: Ints, made: Floats, settled: Floats, patience: int) -> Bools:
+    """Which rows have a loss that came after so many newer decisions that they were given up before.
+
+    They stay left out: had they come back, what earlier rows say would depend on when the log is read.
+    """
+    ranked = np.sort(made[explore >= 0])
+    newer = np.searchsorted(ranked, settled, side="left") - np.searchsorted(ranked, made, side="right")
+    found: Bools = (newer >= patience) & ~np.isnan(settled)
+    return found
 
 
 def columns_of(log: Any) -> dict[str, Any]:

@@ -2,15 +2,34 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 _T = TypeVar("_T")
 
-PATIENCE, MOST_PATIENCE = 1_000, 10_000  # decisions; those that wait are added all at once
+# For how many newer decisions the evidence waits for one without a loss: that of a learner, that of a log or of an
+# experiment of the service, and the longest. Those that wait are added all at once.
+PATIENCE, PATIENCE_OF_LOGS, MOST_PATIENCE = 250, 1_000, 10_000
+
+
+class Awaited(NamedTuple):
+    """The decision without a loss that later losses wait for, and until when.
+
+    Attributes:
+        decision: its id.
+        decisions: after how many more decisions it is given up.
+        until: the time at which it is given up if that comes first; None if only decisions count.
+
+    >>> Awaited("1f2e-7", 20).until is None
+    True
+    """
+
+    decision: str
+    decisions: int
+    until: str | None = None
 
 
 def settled(
-    decisions: Iterable[_T], is_pending: Callable[[_T], bool], patience: int = PATIENCE
+    decisions: Iterable[_T], is_pending: Callable[[_T], bool], patience: int = PATIENCE_OF_LOGS
 ) -> Iterator[_T]:
     """The decisions before the first pending one that has fewer than `patience` others after it.
 
@@ -26,11 +45,13 @@ def settled(
             yield queue.popleft()
 
 
-def unsettled(left_out: int, waiting: int) -> str | None:
+def unsettled(left_out: int, waiting: int, awaited: Awaited | None = None) -> str | None:
     """What is assumed about so many decisions that are left out, and what so many losses wait for; None if there are none.
 
     >>> print(unsettled(0, 1))
     1 loss waits for that of an earlier decision
+    >>> print(unsettled(0, 3, Awaited("1f2e-7", 20)))
+    3 losses wait for that of decision 1f2e-7, for at most 20 more decisions
     """
     parts = []
     if left_out:
@@ -39,5 +60,14 @@ def unsettled(left_out: int, waiting: int) -> str | None:
         parts.append(f"{left_out:,} {what} left out, {assumed}")
     if waiting:
         what = "loss waits for that" if waiting == 1 else "losses wait for that"
-        parts.append(f"{waiting:,} {what} of an earlier decision")
+        parts.append(f"{waiting:,} {what} of {_spoken(awaited)}")
     return "; ".join(parts) or None
+
+
+def _spoken(awaited: Awaited | None) -> str:
+    """A decision that is waited for, and until when."""
+    if awaited is None:
+        return "an earlier decision"
+    what = "decision" if awaited.decisions == 1 else "decisions"
+    end = "" if awaited.until is None else f", or until {awaited.until}"
+    return f"decision {awaited.decision}, for at most {awaited.decisions:,} more {what}{end}"

@@ -118,6 +118,11 @@ class Sequences:
         return self._now[0].left_out
 
     @property
+    def complete(self) -> int | None:
+        """How many observations there were before the first decision that was left out; None if none was."""
+        return self._now[0].complete
+
+    @property
     def count(self) -> int:
         """The number of arms, also of those that are retired."""
         return len(self._now[0].batch)
@@ -202,7 +207,8 @@ class Sequences:
     def leave_out(self) -> None:
         """Count a decision that will not be observed."""
         sums, seen, unsummed = self._now
-        self._set(replace(sums, left_out=sums.left_out + 1), seen, unsummed)
+        complete = self.observed if sums.left_out == 0 else sums.complete
+        self._set(replace(sums, left_out=sums.left_out + 1, complete=complete), seen, unsummed)
 
     def add_arms(self, count: int = 1) -> None:
         """Add arms, numbered on from the last. What is known of the other arms stays.

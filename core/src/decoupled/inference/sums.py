@@ -100,6 +100,9 @@ class Sums:
     best: "Best | None" = None
     next_look: int = 0  # after how many observations to look for what `pairs` does not say by itself
     left_out: int = 0  # decisions, because it is not known what they would have shown
+    complete: int | None = (
+        None  # how many observations there were before the first of these; None if that is not known
+    )
     # Of the range of losses, which is 1 without labels. They are mapped to [0, 1] from a range around 1/2; only pairs of
     # arms are compared by losses that are not mapped.
     width: float = 1.0
@@ -301,6 +304,7 @@ class Sums:
             "best": self.best is None or self._is_best(*self.best),
             "next_look": type(self.next_look) is int and self.next_look >= 0,
             "left_out": type(self.left_out) is int and self.left_out >= 0,
+            "complete": self.complete is None or (type(self.complete) is int and self.complete >= 0),
             "width": type(self.width) is float and 1.0 <= self.width < 1e6,
             "owners": np.isin(self.pairs.owners, [-1, *self.live]).all(),
             "settled": own and (low >= -1.0).all() and (low <= estimate).all() and (estimate <= high).all()
@@ -381,9 +385,10 @@ _PLAIN = (
     "contenders",
     "next_look",
     "left_out",
+    "complete",
     "width",
 )
-_OPTIONAL = ("left_out", "width")  # what older states do not have
+_OPTIONAL = ("left_out", "complete", "width")  # what older states do not have
 _ARRAYS = ("moments", "counts", "batch", "retired", "rounds", "flow")
 _FLOATS = ("moments", "flow")
 _WIDTHS = {"moments": _MOMENTS, "counts": _COUNTS}

@@ -15,7 +15,7 @@ from ..kernels.betting import COMPARED, USED
 from . import comparisons
 from .boundary import Interval
 from .comparisons import Basis, basis_of, leader
-from .ordering import unsettled
+from .ordering import Awaited, unsettled
 from .sequences import Sequences
 from .sums import Sums
 
@@ -56,6 +56,12 @@ class Verdict:
             another risk than that of the sequences, and if an earlier version did not note it.
         left_out: how many decisions are left out because their loss did not arrive in time.
         waiting: how many losses wait for those of earlier decisions.
+        observed: how many losses the verdict rests on: those of all decisions before the one that is waited for.
+        waiting_for: the id of the decision that they wait for; None if none waits.
+        waiting_decisions: after how many more decisions that one is given up; None if none waits.
+        waiting_until: the time at which it is given up if that comes first; None if only decisions count.
+        is_provisional: whether it rests on leaving decisions out whose loss did not come in time. It is then biased if a loss
+            that is late differs from the others; declare an `expired_loss` to do without that assumption.
         remark: what is assumed about decisions that are left out, and what the losses wait for; None if there are none.
         judge: with labels, what the judge alone would say; None without.
         warning: a sentence if the judge alone would decide for another arm than the labels do; otherwise None.
@@ -82,6 +88,11 @@ class Verdict:
     remark: str | None = None
     judge: str | None = None
     warning: str | None = None
+    observed: int = 0
+    waiting_for: str | None = None
+    waiting_decisions: int | None = None
+    waiting_until: str | None = None
+    is_provisional: bool = False
 
     def __str__(self) -> str:
         return self.text
@@ -98,6 +109,7 @@ def verdict(
     risk: float | None = None,
     drift: bool | None = None,
     waiting: int = 0,
+    awaited: Awaited | None = None,
 ) -> Verdict:
     """Judge the arms that are not retired.
 
@@ -109,6 +121,7 @@ def verdict(
         risk: a risk other than that of the sequences. Choose it before you look. An arm is then out if shown to be worse now.
         drift: whether losses may drift; by default as the sequences say. Choose it before you look, too.
         waiting: how many losses are not in the sequences yet, because they wait for those of earlier decisions.
+        awaited: the decision that they wait for; None if it is not known.
 
     >>> from decoupled.inference import Sequences, verdict
     >>> print(verdict(Sequences(arms=2)))
@@ -139,9 +152,44 @@ def verdict(
         level = f"{math.floor(1000 * min(sure, 0.9999)) / 10} % now"
     elif sure is not None:
         level = f"{100.0 * (1.0 - limit):.6g} %" + (f", decided at round {at:,}" if at else "")
-    lost, remark = sequences.left_out, unsettled(sequences.left_out, waiting)
-    found = Verdict("", state, best, left, out, sure, more, basis, at or None, lost, waiting, remark)
-    return replace(found, text=_sentence(found, level))
+    lost = sequences.left_out
+    decided_at = at or None
+    found = Verdict(
+        text="",
+        state=state,
+        best=best,
+        left=left,
+        out=out,
+        sure=sure,
+        more_observations=more,
+        basis=basis,
+        decided_at=decided_at,
+        left_out=lost,
+        waiting=waiting,
+        remark=unsettled(lost, waiting, awaited),
+        observed=sequences.observed,
+        waiting_for=None if awaited is None else awaited.decision,
+        waiting_decisions=None if awaited is None else awaited.decisions,
+        waiting_until=None if awaited is None else awaited.until,
+        is_provisional=_is_provisional(sequences, decided_at),
+    )
+    return replace(found, text=_sentence(found, level, awaited) + _reservation(found))
+
+
+def _is_provisional(sequences: Sequences, decided_at: int | None) -> bool:
+    """Whether decisions were left out before the last arm that is out was shown to be worse."""
+    complete = sequences.complete
+    if sequences.left_out == 0:
+        return False
+    return decided_at is None or complete is None or decided_at > complete
+
+
+def _reservation(found: Verdict) -> str:
+    """What a sentence adds if it is provisional."""
+    if not found.is_provisional:
+        return ""
+    what = "decision without a loss is" if found.left_out == 1 else "decisions without a loss are"
+    return f"; provisional: {found.left_out:,} {what} left out"
 
 
 def _more(observed: int, times: float) -> int | None:
@@ -153,11 +201,11 @@ def _more(observed: int, times: float) -> int | None:
     return max(int(math.ceil(more / step) * step), 1)
 
 
-def _sentence(found: Verdict, level: str) -> str:
+def _sentence(found: Verdict, level: str, awaited: Awaited | None) -> str:
     more, out = found.more_observations, found.out
     wait = "" if more is None else f"about {more:,} more observations at this rate"
     if found.best is None:
-        return "too early: " + (unsettled(0, found.waiting) or "nothing was observed")
+        return "too early: " + (unsettled(0, found.waiting, awaited) or "nothing was observed")
     if not level:
         return f"too early: {wait}" if wait else "too early to tell how many more observations it takes"
     if found.state == "decided":

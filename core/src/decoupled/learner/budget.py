@@ -13,6 +13,7 @@ from ..base.turns import TakesTurns, in_turn
 from ..base.validation import amount_of, number_in, share_of, whole_number
 from ..decision import Arm, ByArm, Decision, Served
 from ..errors import ParameterError, UnsupportedError
+from .arms import ArmNames, listed_available
 
 if TYPE_CHECKING:
     from .learner import Learner
@@ -230,11 +231,14 @@ class Meter(TakesTurns):
 
         Returns:
             A `Decision` that explores, or a `Served` whose `limited_by` names the limit.
+
+        Raises:
+            ArmError: if `available` is empty or names something that is not an arm. Nothing is counted then.
         """
         if learner.policy.coupled:
             rule = "plays the standard game, where every decision explores; use a decoupled policy"
             raise UnsupportedError(f"budget: {type(learner.policy).__name__} {rule}")
-        some = None if available is None else list(available)
+        some = _checked_available(learner, available)
         now, share = self._clock(), self.share(learner)
         limit = self.limit(learner.arms if some is None else some, now, share)
         if limit is not None:
@@ -460,6 +464,15 @@ class Meter(TakesTurns):
             meter._asides[key] = Aside(Decimal(amount), period)
         meter._times.extend(values["times"])
         return meter
+
+
+def _checked_available(learner: "Learner", available: Iterable[Arm] | None) -> list[Arm] | None:
+    """The available arms as a list, each of them an arm of the learner; the limits ask for the prices of these."""
+    some = listed_available(available)
+    if some is None:
+        return None
+    arms = ArmNames(list(learner.arms))
+    return [arms.names[place] for place in arms.places(some).tolist()]
 
 
 @lru_cache(1024)  # limits and prices are few, and every decision asks

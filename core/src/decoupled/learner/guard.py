@@ -11,10 +11,10 @@ from ..base.turns import TakesTurns, in_turn
 from ..decision import Served
 from ..errors import ArmError, ParameterError, UnsupportedError
 from ..kernels.random.keyed import keyed_race
-from ..kernels.state import ROUND
 from .arms import ArmNames, Serials
 from .context import Advice, Context, Contexts, checked_advice, refuse_context
 from .guardrails import Guardrails
+from .labels import Labelling
 from .losses import LossRange
 from .pending import Unfinished, Waiting, undone_by
 from .runner import Running
@@ -205,6 +205,7 @@ class Guarded(TakesTurns):
     _running: Running
     _waiting: Waiting
     _guard: Guard
+    _labels: Labelling | None
     _watch: "Watch | None"
     _unfinished: Unfinished | None
 
@@ -242,7 +243,13 @@ class Guarded(TakesTurns):
             raise UnsupportedError(f"guardrails: {name} {rule}; use a decoupled policy such as FTPL")
         rules.check_arms(self._arms)
         contexts, watch = self._running.contexts, self._watch
-        rules.check_fits(self._arms, self._losses, self._guard.rules, contexts is not None)
+        rules.check_fits(
+            self._arms,
+            self._losses,
+            self._guard.rules,
+            contextual=contexts is not None,
+            labelled=self._labels is not None,
+        )
         if watch is not None and watch.has_preferences:
             rules.check_takes_preferences()
         if (rules.incumbent is not None or rules.cheapest_within is not None) and watch is None:
@@ -355,10 +362,11 @@ class Guarded(TakesTurns):
     def _judge_frozen(self, margin: float) -> None:
         """Freeze the policy's law of now, if an arm's estimated mean beats that of the frozen law by more than the margin."""
         guard, running, law = self._guard, self._running, self._guard.frozen
-        form, rounds = running.form, 1.0
-        if form.cumulative is not None:
-            rounds = max(running.state.scalars.item(ROUND) - 1.0, 1.0)
-        means = form.estimates(running.state) / rounds
+        form = running.form
+        means = form.estimates(running.state)
+        rounds = 0.0 if form.cumulative is None else form.summed_rounds(running.state)
+        if rounds > 0.0:
+            means = means / rounds
         if law is None or not law.any() or law @ means / law.sum() - means.min() > margin:
             guard.frozen = running.law("exploitation_law", None)
 

@@ -86,7 +86,8 @@ class Guardrails:
             not serve it. Among equal prices the first arm counts as cheaper.
         switch_margin: a difference of losses, smaller than the width of the loss range; None for no such rule.
             Decisions with a key draw from a frozen law of the policy, until an arm's estimated mean loss is lower
-            than that of the law by more than this. Nothing is stored for a key. Not for a `ContextualLadder`.
+            than that of the law by more than this. Nothing is stored for a key. Not for a `ContextualLadder`, and not
+            together with `Labels`.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -175,7 +176,13 @@ class Guardrails:
             raise ArmError.of("down", list(self.down), "must not name every arm", "leave one of them up")
 
     def check_fits(
-        self, arms: ArmNames, losses: tuple[float, float], now: "Guardrails", contextual: bool
+        self,
+        arms: ArmNames,
+        losses: tuple[float, float],
+        now: "Guardrails",
+        *,
+        contextual: bool,
+        labelled: bool,
     ) -> None:
         """Raise an error if a learner cannot have these rules; `now` may lack the price of an arm that was added later."""
         if self.switch_margin is not None and contextual:
@@ -183,6 +190,9 @@ class Guardrails:
             raise UnsupportedError(f"switch_margin: {rule}; leave it out")
         if contextual and self._assumes_constant_means:
             refuse_constant_means("guardrails", CONTEXTS)
+        if self.switch_margin is not None and labelled:
+            rule = "is a difference of losses, and with labels the policy's estimates are on the map of Labels.to_unit"
+            raise UnsupportedError(f"switch_margin: {rule}; leave it out, or start without labels")
         width = losses[1] - losses[0]
         for name in ("cheapest_within", "switch_margin"):
             margin = getattr(self, name)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ..base.validation import whole_number
-from ..decision import Arm
+from ..decision import Arm, Decision
 from ..errors import UnsupportedError
 from ..inference.ordering import MOST_PATIENCE, PATIENCE
 from .guardrails import refuse_constant_means
@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # loaded when a learner is watched
     from ..inference.boundary import Interval
     from ..inference.judging import JudgeReport, JudgeSums
     from ..inference.lookout import Alarm
+    from ..inference.ordering import Awaited
     from ..inference.sequences import Sequences
     from ..inference.sums import Observation
     from ..inference.verdicts import Verdict
@@ -55,11 +56,13 @@ class Progress(NamedTuple):
         observed: how many losses count.
         left_out: how many decisions were left out, because no feedback came.
         waiting: how many losses came and wait for the feedback of earlier decisions.
+        awaited: the decision that they wait for, and for how long it still may hold them up; None if none does.
     """
 
     observed: int
     left_out: int
     waiting: int
+    awaited: "Awaited | None"
 
 
 class Evidence(NamedTuple):
@@ -68,12 +71,14 @@ class Evidence(NamedTuple):
     Attributes:
         sequences: the confidence sequences, as `Inference.sequences` gives them.
         waiting: how many losses came and wait for the feedback of earlier decisions.
+        awaited: the decision that they wait for, and for how long it still may hold them up; None if none does.
         judged: with labels, the confidence sequences of what the judge says alone; else None.
         judge: with labels, the sums about the judge, for `decoupled.inference.judge_report`; else None.
     """
 
     sequences: "Sequences"
     waiting: int
+    awaited: "Awaited | None"
     judged: "Sequences | None"
     judge: "JudgeSums | None"
 
@@ -279,12 +284,18 @@ class Inference:
         >>> learner.watch()
         >>> first, second = learner.decide(count=2)
         >>> learner.observe(second, loss=0.5)
-        >>> learner.inference.catch_up()
-        Progress(observed=0, left_out=0, waiting=1)
+        >>> progress = learner.inference.catch_up()
+        >>> progress.waiting, progress.awaited.decision == first.id
+        (1, True)
         """
 
         def question(watch: "Watch", _: "Parts") -> Progress:
-            return Progress(watch.sequences.observed, watch.sequences.left_out, watch.waiting)
+            return Progress(
+                observed=watch.sequences.observed,
+                left_out=watch.sequences.left_out,
+                waiting=watch.waiting,
+                awaited=watch.awaited,
+            )
 
         return self._learner._asked(question)
 
@@ -304,6 +315,7 @@ class Inference:
             return Evidence(
                 sequences=watch.sequences.copy(),
                 waiting=watch.waiting,
+                awaited=watch.awaited,
                 judged=None if watch.judged is None else watch.judged.copy(),
                 judge=None if watch.judge is None else watch.judge.copy(),
             )
@@ -344,9 +356,46 @@ class Inference:
         >>> learner.inference.configure(patience=1, expired_loss=None)
         >>> decisions = learner.decide(count=3)
         >>> learner.inference.catch_up()
-        Progress(observed=0, left_out=2, waiting=0)
+        Progress(observed=0, left_out=2, waiting=0, awaited=None)
         """
         self._learner._configure_watch(patience, expired_loss)
+
+    def awaits(self, decision: Decision | str) -> bool:
+        """Whether the feedback of a decision would still become evidence.
+
+        Args:
+            decision: the decision, or its id.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+        >>> learner.watch()
+        >>> decision = learner.decide()
+        >>> learner.inference.awaits(decision)
+        True
+        """
+        key = decision if isinstance(decision, str) else decision.id
+        return self._learner._asked(lambda watch, _: watch.is_awaited(key))
+
+    def give_up(self, decision: Decision | str) -> None:
+        """Let the evidence wait no longer for a pending decision. Its feedback may still reach the policy.
+
+        The evidence counts it as `expired_loss`, or leaves it out: see `Learner.watch`.
+
+        Args:
+            decision: the decision, or its id.
+
+        Raises:
+            FeedbackError: if the decision is not pending.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+        >>> learner.watch()
+        >>> decision = learner.decide()
+        >>> learner.inference.give_up(decision)
+        >>> learner.inference.awaits(decision), len(learner.pending)
+        (False, 1)
+        """
+        self._learner._give_up(decision)
 
     def stop(self) -> None:
         """Drop the confidence sequences. What the learner has learned stays as it is.
@@ -375,9 +424,9 @@ def _verdict(watch: "Watch", parts: "Parts", risk: float | None, drift: bool | N
     from ..inference.judging import beside
     from ..inference.verdicts import verdict
 
-    names, waiting = _names(watch, parts), watch.waiting
-    found = verdict(watch.sequences, names, risk=risk, drift=drift, waiting=waiting)
+    names, waiting, awaited = _names(watch, parts), watch.waiting, watch.awaited
+    found = verdict(watch.sequences, names, risk=risk, drift=drift, waiting=waiting, awaited=awaited)
     if watch.judged is None or watch.judge is None:
         return found
-    alone = verdict(watch.judged, names, risk=risk, drift=drift, waiting=waiting)
+    alone = verdict(watch.judged, names, risk=risk, drift=drift, waiting=waiting, awaited=awaited)
     return beside(found, alone, watch.judge.missing)

@@ -663,6 +663,8 @@ class Learner(Guarded):
         waiting = self._waiting
         for pending in made:
             waiting.decisions[pending[0].id] = pending
+        if self._watch is not None and len(made) > 1:
+            self._watch.note_batch([pending[0].id for pending in made])
         for key in gone:
             waiting.decisions.pop(key, None)
             if self._watch is not None:
@@ -830,6 +832,14 @@ class Learner(Guarded):
         said = labels.judged[key]
         loss = labels.fed(asked, said.loss, labels.rules.missing)
         self._settle(pending, loss, (labels.sums, labels.missing + 1, Judgement(said, None, loss)))
+
+    @in_turn
+    def _give_up(self, decision: Decision | str) -> None:
+        key = self._waiting.find(decision)[0].id
+        self._keep_drawn()
+        if self._watch is None:
+            raise not_watched()
+        self._commit(self._watch.forget, key)
 
     @in_turn
     def expire(self, decision: Decision | str, loss: float) -> None:
@@ -1123,10 +1133,11 @@ class Learner(Guarded):
             risk: the probability that any interval of a family ever fails; see `decoupled.inference.Sequences`.
             drift: whether losses may drift. If no arm's mean loss ever changes, False mostly gives narrower intervals. Contexts
                 and preferences need True.
-            patience: how many newer decisions wait for one without feedback, up to 10,000; None for 1,000, or the deadline of
-                labels. After that, or after `forget`, it counts as `expired_loss`, or with `Labels.missing` if only
-                its label is missing. Later feedback still reaches the policy.
-            expired_loss: the loss that it counts as, within `loss_range`. None leaves it out and counts it in the verdict:
+            patience: how many newer decisions wait for one without feedback, up to 10,000; None for 250, with those of its own
+                `decide(count=...)` on top, and for the deadline of labels once it was judged and awaits its label. After
+                that, or after `forget`, it counts as `expired_loss`, or with `Labels.missing` if only its label is
+                missing. Later feedback still reaches the policy. Give what nearly all of your feedback arrives within.
+            expired_loss: the loss that it counts as, within `loss_range`. None leaves it out, and calls the verdict provisional:
                 then you assume that whether a loss arrives in time depends on neither the arm nor the loss.
 
         Raises:
@@ -1188,12 +1199,14 @@ class Learner(Guarded):
         check_watchable(len(self._arms))
         serials, policy = self._running.serials, self._policy
         rules = None if self._labels is None else self._labels.rules
-        share, usual = (1.0, PATIENCE) if rules is None else (rules.share, rules.deadline)
+        share = 1.0 if rules is None else rules.share
         sequences = Sequences(serials.born, risk, drift=drift, coupled=policy.coupled, label_share=share)
-        weighs, wait = policy.cumulative is not None, usual if patience is None else patience
+        weighs, wait = policy.cumulative is not None, PATIENCE if patience is None else patience
         watch = Watch(sequences, weighs, wait, expired)
+        watch.spares_batches = patience is None
         if rules is not None:
             watch = watch.with_labels(rules)
+            watch.label_patience = rules.deadline if patience is None else patience
         watch = watch.following(serials)
         watch.segments = {} if self._by_segment(self._guard.rules) else None
         watch.made = self._waiting.made  # nothing is kept of decisions that are made already

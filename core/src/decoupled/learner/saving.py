@@ -214,6 +214,9 @@ def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | Non
     _check("watch", "its segments", all(type(place) is int for place in (watch.segments or {})))
     _check("watch", watch.weighs, isinstance(watch.weighs, bool))
     checked_patience(watch.patience)
+    checked_patience(watch.label_patience)
+    for key, count in watch.later.items():
+        _check("watch", key, isinstance(key, str) and type(count) is int and count >= 0)
     watch.made = waiting.made
     _check("watch", watch.expired, watch.expired is None or 0.0 <= watch.expired <= 1.0)
     for key, seen in watch.queue.items():

@@ -6,6 +6,7 @@ late in a way that depends on the arm or its loss: what has come by some moment 
 
 import math
 from collections import OrderedDict
+from collections.abc import Sequence
 from copy import copy as shallow
 from itertools import islice
 from typing import Any
@@ -16,7 +17,7 @@ from ..base.arrays import Floats
 from ..decision import Arm
 from ..inference.judging import JudgeSums
 from ..inference.lookout import Lookout
-from ..inference.ordering import PATIENCE
+from ..inference.ordering import PATIENCE, Awaited
 from ..inference.sequences import Sequences, anew
 from ..inference.sums import Observation, most_segments
 from .arms import Serials
@@ -40,6 +41,11 @@ class Watch:
         self.weighs = weighs
         # After so many newer decisions, one without feedback counts with this loss, or is left out if that is None.
         self.patience, self.expired = patience, expired
+        self.label_patience = patience  # the same for one that was judged and awaits its label
+        # Whether a decision also waits for those of its batch that were made after it: all of a batch are made before any of
+        # them can have its loss. And how many these are, by its id.
+        self.spares_batches = False
+        self.later: dict[str, int] = {}
         self.serials: dict[Arm | None, int | None] = {}  # by the names of the arms
         # Decisions of this watch that are not in the sequences yet, oldest first. The loss of one that is not observed is
         # NaN, and one that is given up is None.
@@ -48,7 +54,7 @@ class Watch:
         self._law: tuple[object, Floats] | None = None  # of the last draw, with the state it belongs to
         # The decision on its way from the queue to the sequences, how many each of these had before, and how many were left
         # out and judged.
-        self._place: tuple[str, list[int], int, int] | None = None
+        self._place: tuple[str, list[int], list[int], int] | None = None
         # What was observed since an incumbent was set, if that is not all: by decisions that were not in the queue then.
         self.trial: Sequences | None = None
         self.before: set[str] = set()
@@ -89,6 +95,24 @@ class Watch:
     def waiting(self) -> int:
         """How many were observed and wait for earlier decisions."""
         return sum(seen is not None and not math.isnan(seen.loss) for seen in self.queue.values())
+
+    @property
+    def awaited(self) -> Awaited | None:
+        """The decision that holds up losses which were observed, and for how long it still may; None if none does."""
+        if self.waiting == 0:
+            return None
+        key = next(iter(self.queue))
+        return Awaited(key, self._patience_for(key) + 1 - len(self.queue))
+
+    def is_awaited(self, key: str) -> bool:
+        """Whether a decision that is pending may still become evidence, once it has its loss."""
+        seen = self.queue.get(key)
+        return seen is not None and math.isnan(seen.loss)
+
+    def _patience_for(self, key: str) -> int:
+        """For how many newer decisions a decision is waited for."""
+        wait = self.label_patience if key in self.judgements else self.patience
+        return wait + self.later.get(key, 0)
 
     def with_labels(self, rules: Labels) -> "Watch":
         """The same watch for decisions that are judged and labelled, before anything is observed."""
@@ -132,6 +156,12 @@ class Watch:
             self.made = number
             self._release()
         self._release()
+
+    def note_batch(self, keys: Sequence[str]) -> None:
+        """Note that these decisions are made together, before they are put into the queue; this may be repeated."""
+        if self.spares_batches:
+            for place, key in enumerate(keys[:-1], 1):
+                self.later[key] = len(keys) - place
 
     def _note_segment(self, key: str, place: int) -> None:
         """Count a decision for its segment, if there is room for that."""
@@ -184,7 +214,9 @@ class Watch:
     def forget(self, key: str) -> None:
         """Give up a decision, which will have no feedback any more; this may be repeated."""
         seen = self.queue.get(key)
-        if seen is not None and math.isnan(seen.loss):
+        if seen is None:
+            self.later.pop(key, None)
+        elif math.isnan(seen.loss):
             self.queue[key] = self._given_up(key, seen)
         self._release()
 
@@ -199,7 +231,7 @@ class Watch:
             key = next(iter(self.queue))
             seen = self.queue[key]
             if seen is not None and math.isnan(seen.loss):
-                if len(self.queue) <= self.patience:
+                if len(self.queue) <= self._patience_for(key):
                     return
                 seen = self._given_up(key, seen)
             self._add(key, seen)
@@ -207,6 +239,7 @@ class Watch:
             del self.queue[key]
             self.judgements.pop(key, None)
             self.segment_of.pop(key, None)
+            self.later.pop(key, None)
 
     def _add(self, key: str, seen: Observation | None) -> None:
         sequences = self.sequences
@@ -215,11 +248,13 @@ class Watch:
         kept = [each for each in (sequences, trial, segment) if each is not None]
         if self._place is None or self._place[0] != key:
             judged = 0 if self.judge is None else self.judge.count
-            self._place = key, [each.observed for each in kept], sequences.left_out, judged
+            self._place = key, [each.observed for each in kept], [each.left_out for each in kept], judged
         _, numbers, left_out, judged = self._place
-        if seen is None and sequences.left_out == left_out:
-            sequences.leave_out()
-        elif seen is not None:
+        if seen is None:
+            for each, before in zip(kept, left_out, strict=True):
+                if each.left_out == before:
+                    each.leave_out()
+        else:
             if seen.law is not None and len(seen.law) < sequences.count:  # arms that came later: no chance
                 seen = seen._replace(law=np.pad(seen.law, (0, sequences.count - len(seen.law))))
             pooled = seen._replace(law=None) if self.mixes_laws else seen
@@ -298,6 +333,10 @@ class Watch:
         queue = [[key, *_entry_to_json(seen, laws)] for key, seen in self.queue.items()]
         content = {"sequences": self.sequences.to_dict(), "weighs": self.weighs}
         content |= {"patience": self.patience, "expired_loss": self.expired}
+        if self.label_patience != self.patience:
+            content["label_patience"] = self.label_patience
+        if self.spares_batches:
+            content["later"] = list(self.later.items())
         if self.trial is not None:
             content |= {"trial": self.trial.to_dict(), "before": sorted(self.before)}
         content |= {"laws": [np.frombuffer(law).tolist() for law in laws], "queue": queue}
@@ -317,6 +356,8 @@ class Watch:
         """Restore the result of `to_json`."""
         sequences = Sequences.from_dict(content["sequences"])
         watch = cls(sequences, content["weighs"], content["patience"], content["expired_loss"])
+        watch.label_patience = content.get("label_patience", watch.patience)
+        watch.spares_batches, watch.later = "later" in content, dict(content.get("later", ()))
         if "trial" in content:
             watch.trial, watch.before = Sequences.from_dict(content["trial"]), set(content["before"])
         laws = [np.array(law, np.float64) for law in content["laws"]]

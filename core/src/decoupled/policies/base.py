@@ -11,7 +11,7 @@ from ..base.spec import Description
 from ..kernels.dispatch import Entries, Functions, entries, register
 from ..kernels.lazy_numba import compiling_for
 from ..kernels.random.keyed import Keyed, keyed_race
-from ..kernels.state import Layout, State
+from ..kernels.state import ROUND, Layout, State
 from ..learner.arms import Arms
 from ..learner.labels import Labels
 from ..learner.learner import DEFAULT_PENDING, Learner
@@ -308,6 +308,16 @@ class Policy(Description, kind="policy", package=__package__):
             state: the state of the running policy.
         """
         self.set_baselines(state, np.empty(0, np.int64), np.empty(0))
+
+    def summed_rounds(self, state: State) -> float:
+        """How many rounds the sums of losses count, if the policy accumulates losses: divided by it, they are means.
+
+        A policy that forgets counts the rounds that it remembers, each as much as its sums still do.
+
+        Args:
+            state: the state of the running policy.
+        """
+        return state.scalars.item(ROUND) - 1.0
 
     def init_new_arms(self, state: State, first: int) -> None:
         """Set the learned rows of new arms: the arms from place `first` on, which are zero so far.

@@ -293,6 +293,9 @@ class Forgetting(Policy):
         what = "restarting" if fading is None else "discounting"
         return wrapped(inner.params_type, inner.functions, fading, _home(inner, what))
 
+    def summed_rounds(self, state: State) -> float:
+        return state.scalars.item(KEPT)
+
     def at(self, arms: int) -> "Forgetting":
         return replace(self, policy=self.policy.at(arms))
 

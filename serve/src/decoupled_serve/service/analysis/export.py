@@ -6,8 +6,9 @@ the exact distribution of exploration before each draw.
 
 import csv
 import json
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from heapq import heappop, heappush
 from itertools import islice
@@ -169,8 +170,8 @@ def _parquet(decisions: Iterable[LoggedDecision], path: Path) -> int:
 # independently. (A policy of the standard game sees the loss of the arm it plays: there the value is the mean of these
 # losses.)
 #
-# The intervals are confidence sequences, as those of the running experiment: they hold at every moment at once, so the
-# evaluation may be repeated as the log grows. Decisions count in their order: one that is pending holds up those after it, as
+# The intervals are confidence sequences. They hold at every length of a log of which no part was dropped: an evaluation of a longer
+# one goes on with the same sums. Decisions count in their order: one that is pending holds up those after it, as
 # long as these are fewer than `patience`. One that expired has the experiment's `expired_loss`, if it declares one. Others
 # without a loss are left out, as if it were missing by chance.
 METHOD = "importance weighting; confidence sequences, which hold at every moment at once"
@@ -201,6 +202,21 @@ class LogEvaluation:
     drawn: Interval | None
 
 
+def _without_late(decisions: Iterable[LoggedDecision], patience: int) -> Iterator[LoggedDecision]:
+    """The decisions, without the losses that came when an evaluation had given them up, after so many newer decisions.
+
+    They stay left out, so that an evaluation of a longer log goes on from that of a shorter one.
+    """
+    queue: deque[LoggedDecision] = deque()
+    for each in decisions:
+        queue.append(each)
+        if len(queue) > patience:
+            oldest = queue.popleft()
+            is_late = oldest.settled_seq is not None and oldest.settled_seq > each.seq
+            yield replace(oldest, loss=None, judged=None) if is_late else oldest
+    yield from queue
+
+
 def evaluate(
     experiment: str,
     decisions: Iterable[LoggedDecision],
@@ -224,7 +240,8 @@ def evaluate(
             if each.explore is not None:
                 yield each
 
-    for each in in_order(exploring(), lambda each: each.status == "pending", settings.patience):
+    in_time = _without_late(exploring(), settings.patience)
+    for each in in_order(in_time, lambda each: each.status == "pending", settings.patience):
         if each.explore is None or (each.loss is None and (estimates is None or each.judged is None)):
             continue
         some = None if each.available is None else [place[arm] for arm in each.available]

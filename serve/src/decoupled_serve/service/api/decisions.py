@@ -55,6 +55,13 @@ def expire(session: Session, running: LiveExperiment, seq: int, now: float) -> N
     session.store.append(running.id, running.settle(seq, kind, measured, now))
 
 
+def give_up(session: Session, running: LiveExperiment, now: float) -> None:
+    """Log that the evidence waits no longer for decisions that have no feedback yet, and go on with what waited for them."""
+    last = running.overdue_to(now)
+    if last is not None:
+        session.store.append(running.id, running.change("overdue", str(last), now))
+
+
 def sweep(session: Session, running: LiveExperiment) -> None:
     """Expire what is due in one experiment, and settle decisions whose label is overdue.
 
@@ -63,9 +70,10 @@ def sweep(session: Session, running: LiveExperiment) -> None:
     """
     for seq in running.overdue():
         expire(session, running, seq, running.now(session.clock()))
+    now = running.now(session.clock())
+    give_up(session, running, now)
     if running.settings.deadline is None:
         return
-    now = running.now(session.clock())
     while (row := running.oldest()) and row.expires_at is not None and now >= row.expires_at:
         expire(session, running, row.seq, now)
 
@@ -390,6 +398,7 @@ def _apply(
     now = running.now(session.clock())
     for seq in running.overdue():
         expire(session, running, seq, now)
+    give_up(session, running, now)
     waiting = running.pending.get(decision.seq)
     if waiting is None:
         return running.record(*_repeated(session, running, decision, told, now))

@@ -43,8 +43,14 @@ def _change_guardrails(session: Session, *, about: Reference, changes: Mapping[s
     running = session.get(about)
     now = running.learner.guardrails
     kind = running.coupled, running.losses, running.contextual
-    is_preference = running.settings.feedback == "preference"
-    rules = changed_guardrails(now, changes, running.arms, *kind, takes_preferences=is_preference)
+    rules = changed_guardrails(
+        now,
+        changes,
+        running.arms,
+        *kind,
+        labelled=running.settings.labels is not None,
+        takes_preferences=running.settings.feedback == "preference",
+    )
     if rules != now:
         _log(session, running, "guardrails.change", now, rules)
     return _shown(running)

@@ -42,12 +42,12 @@ function stateOf(segments) {
 }
 
 // In the list of experiments, in a few words.
-export function briefly({ state, best, left, arms, segments, others }) {
+export function briefly({ state, best, left, arms, segments, others, is_provisional: provisional }) {
   if (segments?.length) {
     const known = segments.filter((each) => each.state === "decided").length;
     return `${count(known)} of ${count(segments.length)}${others ? " listed" : ""} segments decided`;
   }
-  if (state === "decided") return `decided: ${best}`;
+  if (state === "decided") return `decided${provisional ? " provisionally" : ""}: ${best}`;
   return state === "narrowed" ? `${count(left.length)} of ${count(arms.length)} arms left` : "not decided";
 }
 

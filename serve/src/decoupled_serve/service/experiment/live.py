@@ -135,6 +135,7 @@ class LiveExperiment:
         self.pending: dict[int, tuple[Decided, Decision]] = {}
         self.judged: dict[int, Judgement] = {}  # of the pending decisions that await their label
         self.waiting: deque[int] = deque()  # pending and settled decisions, oldest first
+        self.awaited: deque[int] = deque()  # those that the evidence may wait for, oldest first
         self.late = 0
         # Counts for metrics since it is in memory, which nothing else depends on.
         self.guarded = self.limited = 0
@@ -248,9 +249,12 @@ class LiveExperiment:
             tallies.explore[explore] += 1
             self.pending[seq] = (row, decision)
             self.waiting.append(seq)
+            self.awaited.append(seq)
             # Then many are settled, behind an old pending one.
             if len(self.waiting) > 2 * len(self.pending) + 1000:
                 self.waiting = deque(self.pending)
+            if len(self.awaited) > 2 * len(self.pending) + 1000:
+                self.awaited = deque(each for each in self.awaited if each in self.pending)
             if seq % _KEPT_UP == 0:  # else the first feedback after many decisions would hold up everybody
                 learner.inference.catch_up()
         return row
@@ -361,6 +365,8 @@ class LiveExperiment:
             self.learner.guardrails = Guardrails.from_dict(json.loads(content))
         elif kind == "budget":
             self._change_budget(Budget.from_dict(json.loads(content)))
+        elif kind == "overdue":
+            self._give_up_to(int(content))
         elif kind == "replayed":
             self._learn_records(**json.loads(content))
             self.version = self.head + 1
@@ -443,8 +449,45 @@ class LiveExperiment:
             self.waiting.popleft()
         return None
 
+    def holding_up(self) -> Decided | None:
+        """The oldest decision without feedback that the evidence waits for; None if there is none.
+
+        One that awaits a label only is not meant: newer decisions end its wait, and no clock.
+        """
+        while self.awaited:
+            found = self.pending.get(self.awaited[0])
+            if found is not None and self.awaited[0] not in self.judged:
+                row, decision = found[:2]
+                if self.learner.inference.awaits(decision):
+                    return row
+            self.awaited.popleft()
+        return None
+
+    def overdue_to(self, now: float) -> int | None:
+        """The last decision that the evidence has waited for long enough; None if there is none."""
+        wait, first = self.settings.wait, self.holding_up()
+        if wait is None or first is None or now < first.made_at + wait:
+            return None
+        last = first.seq
+        for seq in self.awaited:
+            if seq in self.pending:
+                if now < self.pending[seq][0].made_at + wait:
+                    break
+                last = seq
+        return last
+
+    def _give_up_to(self, last: int) -> None:
+        """Let the evidence wait no longer for decisions up to this one."""
+        while (row := self.holding_up()) is not None and row.seq <= last:
+            self.learner.inference.give_up(self.pending[row.seq][1])
+            self.awaited.popleft()
+
     def first_expiry(self) -> float | None:
-        """When the next pending decision expires; None if none does."""
+        """When the next pending decision expires, or the evidence waits for one no longer; None if none does."""
+        wait = self.settings.wait
+        if wait is not None:
+            first = self.holding_up()
+            return None if first is None else first.made_at + wait
         oldest = None if self.settings.deadline is None else self.oldest()
         return None if oldest is None else oldest.expires_at
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 from decoupled.client import NotFound
 from decoupled.decision import Arm, Mode, Why
 from decoupled.errors import shown
-from decoupled.inference import PATIENCE, Interval
+from decoupled.inference import PATIENCE_OF_LOGS, Interval
 from decoupled.learner import Budget, Guardrails, Labels, Preference
 
 from .request_context import Origin
@@ -30,6 +30,9 @@ ExperimentStatus: TypeAlias = Literal["compiling", "ready", "failed", "archived"
 MOST_DECISIONS = 1_000  # in one call, over HTTP or not
 MOST_ARMS = 10_000
 LONGEST_DEADLINE = 1e9  # seconds
+# Seconds that the evidence waits for feedback where no deadline is set: clicks and judges take minutes, and people who take
+# longer set a deadline.
+DEFAULT_WAIT = 3_600.0
 RISK = 0.05  # of intervals and verdicts
 
 
@@ -105,7 +108,8 @@ class Settings:
     """The settings of an experiment, fixed when it is created; `ExperimentSettings` of the clients says what each means.
 
     Here the policy is as `policy.to_dict()` writes it, `deadline` is in seconds, and `imported` is the SHA-256 digest of the saved learner that it starts from; None if it starts anew.
-    Left out, `patience` is the deadline of labels, or the usual one without labels.
+    Left out, `patience` is the deadline of labels, or the usual one without labels. After `wait` seconds the evidence no longer
+    waits for a decision without feedback; None if only a deadline or newer decisions end its wait.
 
     >>> Settings({"name": "FTPL"}, ("a", "b"), deadline=3600.0).expired_loss is None
     True
@@ -129,9 +133,10 @@ class Settings:
     log_context: ContextLog = "plain"
     patience: int = None  # type: ignore[assignment]
     labels: Labels | None = None
+    wait: float | None = None
 
     def __post_init__(self) -> None:
-        usual = PATIENCE if self.labels is None else self.labels.deadline
+        usual = PATIENCE_OF_LOGS if self.labels is None else self.labels.deadline
         given: int | None = self.patience
         object.__setattr__(self, "patience", usual if given is None else given)
 
@@ -313,7 +318,8 @@ Outcome: TypeAlias = Settled | Judgement | None  # what became of a decision
 
 class Changed(NamedTuple):
     """The experiment itself changed: arms "added" or "retired", its "guardrails" or "budget", it was "archived", or it
-    learned a slice of another log, which was "replayed".
+    learned a slice of another log, which was "replayed". Or the evidence gave up decisions that are "overdue": all up to the one
+    in `content` that are pending and were not judged. Their feedback may still reach the policy.
     """
 
     seq: int

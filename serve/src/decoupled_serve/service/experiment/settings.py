@@ -14,6 +14,7 @@ from decoupled.policies import Policy
 
 from .context import by_arm, with_fields_of
 from .records import (
+    DEFAULT_WAIT,
     LONGEST_DEADLINE,
     MOST_ARMS,
     RISK,
@@ -37,6 +38,7 @@ def changed_guardrails(
     losses: tuple[float, float] | None = None,
     contextual: bool = False,
     *,
+    labelled: bool = False,
     takes_preferences: bool = False,
 ) -> Guardrails:
     """The guardrails with some of them changed; `Invalid` if the experiment, with this loss range, cannot have them."""
@@ -48,7 +50,8 @@ def changed_guardrails(
         rules = now.updated(**given)
         rules.check_arms(ArmNames(list(arms)))
         if losses is not None:
-            rules.check_fits(ArmNames(list(arms)), losses, now, contextual)
+            names = ArmNames(list(arms))
+            rules.check_fits(names, losses, now, contextual=contextual, labelled=labelled)
         if takes_preferences:
             rules.check_takes_preferences()
     except ServiceError:
@@ -199,6 +202,7 @@ def _completed(settings: Settings) -> Settings:
             policy.coupled,
             (low, high),
             policy.contextual,
+            labelled=settings.labels is not None,
             takes_preferences=settings.feedback == "preference",
         ),
         budget=checked_budget(vars(settings.budget), arms, policy.coupled, policy.contextual),
@@ -206,6 +210,7 @@ def _completed(settings: Settings) -> Settings:
         drift=_drift(settings, policy),
         context=with_fields_of(settings.context, policy),
         patience=checked_patience(settings.patience),
+        wait=DEFAULT_WAIT if deadline is None else None,
     )
 
 

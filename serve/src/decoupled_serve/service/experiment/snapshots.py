@@ -92,6 +92,7 @@ def restore(
         raise ReplayError(f"experiment {row.name!r}: its snapshot and its log disagree; {REMEDY}")
     running.pending = {each.seq: (each, made) for each, made in zip(rows, pending, strict=True)}
     running.waiting = deque(running.pending)
+    running.awaited = deque(running.pending)
     running.judged = {each[1]: Judgement(*each) for each in content.get("judged", ())}
     if not running.judged.keys() <= running.pending.keys():
         raise ReplayError(f"experiment {row.name!r}: its snapshot has a judged decision twice; {REMEDY}")

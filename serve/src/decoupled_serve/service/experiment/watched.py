@@ -12,6 +12,7 @@ from decoupled.client import Invalid
 from decoupled.decision import Arm
 from decoupled.errors import near_name, shown
 from decoupled.inference import (
+    Awaited,
     Interval,
     JudgeReport,
     JudgeSums,
@@ -28,6 +29,7 @@ from decoupled.inference import (
 from decoupled.learner import LabelStatus, LossRange
 
 from .live import LiveExperiment
+from .records import DecisionId, moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ class WatchedExperiment:
     incumbent: Arm | None
     incumbent_released: bool | None
     waiting: int = 0
+    awaited: Awaited | None = None
     judging: tuple[Sequences, JudgeSums, LabelStatus] | None = None
 
     @classmethod
@@ -107,6 +110,7 @@ class WatchedExperiment:
             incumbent=learner.guardrails.incumbent,
             incumbent_released=running.incumbent_released,
             waiting=evidence.waiting,
+            awaited=_as_clients_know(running, evidence.awaited),
             judging=judging,
         )
 
@@ -117,7 +121,7 @@ class WatchedExperiment:
         best = best_looking(sequences)
         against_best = regret(sequences, best)
         exploited = sequences.served() if sequences.used().any() else None
-        found, report = verdict(sequences, self.names, waiting=self.waiting), None
+        found, report = verdict(sequences, self.names, waiting=self.waiting, awaited=self.awaited), None
         if self.judging is not None:
             judged, judge, status = self.judging
             report = judge_report(
@@ -142,6 +146,19 @@ class WatchedExperiment:
             self.incumbent_released,
             report,
         )
+
+
+def _as_clients_know(running: LiveExperiment, awaited: Awaited | None) -> Awaited | None:
+    """The decision that the evidence waits for by the id that clients have, with the time that ends its wait."""
+    if awaited is None:
+        return None
+    for seq, (row, made) in running.pending.items():
+        if made.id == awaited.decision:
+            until = None if seq in running.judged else row.expires_at
+            if seq not in running.judged and running.settings.wait is not None:
+                until = row.made_at + running.settings.wait
+            return Awaited(str(DecisionId(running.tag, seq)), awaited.decisions, moment(until))
+    return None
 
 
 # Gates: may an arm be promoted? Answered by the evidence that verdicts rest on.

@@ -23,7 +23,7 @@ from pydantic import (
 from decoupled.base import NAME_SHAPE, short_labels
 from decoupled.client import Invalid
 from decoupled.errors import DecoupledError
-from decoupled.inference import MOST_PATIENCE, PATIENCE
+from decoupled.inference import MOST_PATIENCE, PATIENCE_OF_LOGS
 from decoupled.learner import LEAST_SHARE, MOST_IN_A_WINDOW, Labels
 from decoupled.policies import Ladder, Policy
 
@@ -227,7 +227,9 @@ class ExperimentIn(Model):
         left_out("The lowest and the highest possible loss.", [0, 250], default=[0.0, 1.0])
     )
     deadline_seconds: Annotated[Number, Field(gt=0.0, le=LONGEST_DEADLINE)] | None = left_out(
-        "Feedback that arrives later than this after its decision is refused (410). None: never.", 3600
+        "Feedback that arrives later than this after its decision is refused (410). None: never, and verdicts "
+        "wait an hour for it.",
+        3600,
     )
     expired_loss: Number | None = left_out("The loss of an expired decision. None: it is left out.", 1)
     seed: Annotated[StrictInt, Field(ge=0, lt=2**63), Whole] | None = left_out(
@@ -255,7 +257,7 @@ class ExperimentIn(Model):
     )
     patience: Annotated[StrictInt, Field(ge=1, le=MOST_PATIENCE), Whole] | None = left_out(
         "How many newer decisions wait, in its intervals and its verdict, for one without feedback. After that "
-        f"it counts as `expired_loss` there, or is left out and counted. None: {PATIENCE:,}, or the deadline of labels.",
+        f"it counts as `expired_loss` there, or is left out and counted. None: {PATIENCE_OF_LOGS:,}, or the deadline of labels.",
         1000,
     )
     labels: LabelsIn | None = left_out(

@@ -51,6 +51,16 @@ class JudgedOut(BaseModel):
     )
     left_out: int = told("Decisions without a loss in time, which are left out.")
     waiting: int = told("Losses that are not in it yet: they wait for an earlier one.")
+    waiting_for: str | None = told(
+        "The decision whose loss they wait for; null if none waits, and for a segment."
+    )
+    waiting_decisions: int | None = told("After how many more decisions that one is given up.")
+    waiting_until: str | None = told(
+        "When it is given up if that comes first; null if it only awaits its label, or none waits."
+    )
+    is_provisional: bool = told(
+        "Whether it rests on leaving out decisions without a loss in time: it is biased if late losses differ."
+    )
     remark: str | None = told(
         "What is assumed about those left out, and about missing labels; null if there are none."
     )
