@@ -6,7 +6,6 @@ price replaces it later. So a program that is killed at any moment has never spe
 
 import asyncio
 import json
-import math
 import os
 import time
 import weakref
