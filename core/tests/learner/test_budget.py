@@ -288,7 +288,7 @@ def test_no_change_of_an_allowance_forgets_what_its_period_has_spent(course: lis
     meter = dc.Meter(dc.Budget(cost=1, allowance=(3, 10.0)))
     seconds = 10.0
     spent = list[tuple[float, Fraction]]()
-    latest = now = 100.0
+    latest, now = 0.0, 100.0
     for number, (passed, length, other, is_saved, price) in enumerate(course):
         now += passed
         if length is not None:
