@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import decoupled as dc
+from decoupled.base import write_atomically
 from decoupled.errors import ParameterError
-from decoupled_serve.mirror import spending as spending_module
 from decoupled_serve.mirror.config import CopyConfig, JudgeConfig, LossConfig
 from decoupled_serve.mirror.config_file import doubts, explained
 from decoupled_serve.mirror.copies import Copies, Copy
@@ -98,13 +98,13 @@ async def test_what_is_set_aside_is_on_disk_before_anything_is_sent(tmp_path: Pa
 
 @on_loop
 async def test_copies_at_once_share_their_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    writes, write = list[object](), spending_module.write_atomically
+    writes = list[object]()
 
     def counted(*arguments: Any, **options: Any) -> None:
         writes.append(arguments)
-        write(*arguments, **options)
+        write_atomically(*arguments, **options)
 
-    monkeypatch.setattr(spending_module, "write_atomically", counted)
+    monkeypatch.setattr(f"{Spending.__module__}.write_atomically", counted)
     spending = Spending(dc.Budget(cost=1, total=1_000), ["a"], tmp_path / "spent")
 
     async def reserved() -> None:
@@ -141,7 +141,7 @@ async def test_nothing_is_sent_if_it_cannot_be_written_down(
     copies = Copies(
         {"a": Arm()}, CopyConfig(), CopyLoss(LossConfig(status=1.0)), backend, counts, spending=spending
     )
-    monkeypatch.setattr(spending_module, "write_atomically", full)
+    monkeypatch.setattr(f"{Spending.__module__}.write_atomically", full)
     assert copies.reserve() is None
     copies.start(Copy("d", "a", ASKED, ASKED, None))
     while len(copies):
