@@ -236,12 +236,108 @@ def test_another_budget_keeps_what_is_set_aside() -> None:
     meter.count("a", 5.0, "two")
     other = meter.following(dc.Budget(cost=3, total=9, allowance=(9, 5)))
     other.count("a", 5.0, "three")
-    other.charge("one", 0.5)  # a period of another length
-    assert other.used(5.0) == {"total": 4.5, "allowance": 3.0, "above": 0}
+    other.charge("one", 0.5)  # a period of another length, in which it was decided as well
+    assert other.used(5.0) == {"total": 4.5, "allowance": 4.5, "above": 0}
     none = other.following(dc.Budget(share=0.5)).following(dc.Budget(cost=1, total=9))
     assert none.used(5.0) == {"total": 4.5, "above": 0}, "also under one that counts no money"
     none.charge("two", 0.25)
     assert none.used(5.0) == {"total": 3.75, "above": 0}
+
+
+def spent_under(meter: dc.Meter, now: float, tries: int) -> int:
+    """How much of that many tries, at a price of 1, the meter allows at a time."""
+    spent = 0
+    for _ in range(tries):
+        if meter.limit(ARMS, now) is None:
+            meter.count("a", now)
+            spent += 1
+    return spent
+
+
+def test_an_allowance_for_other_periods_counts_what_was_spent_in_the_current_one() -> None:
+    """Five a day stay five a day, however often somebody changes the length of the period."""
+    noon, day = 20.5 * 86_400, 86_400.0
+    meter = dc.Meter(dc.Budget(cost=1, allowance=(5, day)))
+    spent = spent_under(meter, noon, 20)
+    for seconds in (day / 2, day, 7 * day, day, 3_600.0, day):
+        meter = meter.following(dc.Budget(cost=1, allowance=(5, seconds)))
+        meter = dc.Meter.from_dict(meter.to_dict())
+        spent += spent_under(meter, noon + 60.0, 20)
+    meter = meter.following(dc.Budget(cost=1, total=50)).following(dc.Budget())
+    meter = meter.following(dc.Budget(cost=1, allowance=(5, day)))
+    assert spent + spent_under(meter, noon + 120.0, 20) == 5, "also after limits without a period"
+    assert spent_under(meter, noon + day, 20) == 5, "the next day has an allowance of its own"
+    week = meter.following(dc.Budget(cost=1, allowance=(12, 7 * day)))
+    assert week.used(noon + day)["allowance"] == 5.0, "a week that begins with this day"
+    assert spent_under(week, noon + 2 * day, 20) == 7
+
+
+changes = st.tuples(
+    st.sampled_from([0.0, 0.25, 1.0, 3.0, 11.0, -2.0]),  # seconds that pass; a clock may go back
+    st.sampled_from([None, 1.0, 4.0, 10.0, 25.0]),  # another length of the period
+    st.sampled_from([2, 3, 5]),  # another amount
+    st.booleans(),  # whether it is saved and loaded
+    st.sampled_from([None, 0.0, 0.25, 1.0]),  # the real price of a look, if it is known
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(changes, min_size=5, max_size=60))
+def test_no_change_of_an_allowance_forgets_what_its_period_has_spent(course: list[Any]) -> None:
+    """What counts against an allowance is never less than what was spent in the current period, whatever happened before."""
+    meter = dc.Meter(dc.Budget(cost=1, allowance=(3, 10.0)))
+    seconds = 10.0
+    spent = list[tuple[float, Fraction]]()
+    latest, now = 0.0, 100.0
+    for number, (passed, length, other, is_saved, price) in enumerate(course):
+        now += passed
+        if length is not None:
+            seconds = length
+            meter = meter.following(dc.Budget(cost=1, allowance=(other, seconds)))
+        if is_saved:
+            meter = dc.Meter.from_dict(meter.to_dict())
+        if meter.limit(ARMS, now) is None:
+            latest = max(latest, now)
+            meter.count("a", now, f"look {number}")
+            meter.charge(f"look {number}", price)
+            spent.append((latest, Fraction(1 if price is None else price)))
+        moment = max(latest, now)
+        window = int(moment // seconds)
+        true = sum((each for at, each in spent if int(at // seconds) == window), Fraction(0))
+        assert exact(meter.used(moment)["allowance"]) >= true
+
+
+def test_the_memory_of_what_was_spent_is_bounded_and_never_counts_less() -> None:
+    chance = random.Random(7)
+    meter = dc.Meter(dc.Budget(cost=1, allowance=(10**6, 50.0)))
+    times = list[float]()
+    now = 0.0
+    for _ in range(5_000):
+        now += chance.expovariate(1.0)
+        meter.count("a", now)
+        times.append(now)
+    assert len(meter.to_dict()["spells"]) <= 128
+    assert sum(Decimal(amount) for _, _, amount in meter.to_dict()["spells"]) == 5_000
+    assert meter.used(now)["allowance"] == sum(int(at // 50) == int(now // 50) for at in times)
+    for seconds in (3.0, 7.0, 50.0, 400.0, 4_000.0, 10**6):
+        window = int(now // seconds)
+        true = sum(int(at // seconds) == window for at in times)
+        found = meter.following(dc.Budget(cost=1, allowance=(10**6, seconds))).used(now)["allowance"]
+        assert true <= found <= 1.2 * true + 10
+
+
+def test_a_meter_that_an_earlier_version_wrote_counts_its_period() -> None:
+    meter = dc.Meter(dc.Budget(cost=1, allowance=(5, 100.0)))
+    meter.count("a", 510.0, "one")
+    meter.count("a", 520.0, "two")
+    values = meter.to_dict()
+    del values["spells"], values["first_spell"]
+    values["asides"] = [["one", "1.0", 5], ["two", "1.0", 4]]
+    loaded = dc.Meter.from_dict(values)
+    loaded.charge("one", 0.5)
+    loaded.charge("two", 0.5)  # of a period before
+    assert loaded.used(530.0) == {"allowance": 1.5, "above": 0}
+    assert loaded.following(dc.Budget(cost=1, allowance=(5, 1_000.0))).used(530.0)["allowance"] == 1.5
 
 
 def play(learner: dc.Learner, meter: dc.Meter, better: str, decisions: int) -> int:

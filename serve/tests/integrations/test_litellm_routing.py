@@ -165,7 +165,7 @@ def test_a_model_judges_shadows_and_its_failures_are_counted(tmp_path: Path) -> 
     assert group.decider.learned == [("d1", "large", 0.5)]
     assert (counts.judge.position, dict(counts.judge.failures)) == (1.0, {"status 500": 1})
     assert (counts.dropped["judge_failed"], counts.judge.asked) == (1, 2)
-    assert group.routing.spent == pytest.approx(0.25 + 2 * 0.1 + 0.25), "two shadows and two calls"
+    assert group.routing.spent == pytest.approx(0.25 + 2 * 0.1 + 0.25 + 0.1), "two shadows and three calls"
 
 
 def test_a_model_is_no_judge_of_its_own_shadows() -> None:
@@ -200,7 +200,9 @@ def test_the_loss_served_or_shadowed(
     group.run(group.serve(by=by))
     assert group.decider.learned == [("d1", explore, loss)]
     assert len(group.router.asked) == (explore == "large")
-    assert (group.routing.spent == 0.0) == (explore == "small" or fails is not None)
+    # What a failure costs nobody knows, so it counts as declared.
+    declared = 0.25 if fails is None else 1.0
+    assert group.routing.spent == (0.0 if explore == "small" else declared)
     assert all(served is by for _, served, _ in group.judge.shown)
 
 
@@ -403,7 +405,7 @@ def test_what_a_copy_takes_from_a_request_and_its_answer() -> None:
     assert shadow_arm.headers_of({"secret_fields": raw, "metadata": {"headers": {"cookie": "***"}}}) == {
         "cookie": "a"
     }
-    assert shadow_arm.answer_of("a", {"text": "hi"}, 0.5).cost == 0.0
+    assert shadow_arm.answer_of("a", {"text": "hi"}, 0.5).cost is None, "a price that nobody knows is not 0"
     assert not isinstance(json.loads(json.dumps({"decoupled": Mark("d1")}))["decoupled"], Mark)
 
 

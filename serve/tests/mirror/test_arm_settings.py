@@ -182,11 +182,12 @@ def test_what_was_spent_survives_a_restart_and_no_ceiling_rises(tmp_path: Path) 
     file, budget = tmp_path / "spent", dc.Budget(cost=0.1, total=1.1)
     spending = Spending(budget, ["a", "b"], file)
     spending.end(spending.resume("a"), "a", 0.95)
-    spending.save()
+    spending.close()
     again = Spending(budget, ["a", "b"], file)
     assert (float(again.meter.spent), again.meter.above) == (0.95, 1)
     assert again.reserve(["a"]) is not None
     assert again.reserve(["a"]) is None
+    again.close()
     file.write_text("[0.5, 0.5, 0, 0.1]")
     with pytest.raises(ParameterError, match="spent: cannot be read; remove it to count from 0"):
         Spending(budget, ["a"], file)

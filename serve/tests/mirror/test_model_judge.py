@@ -230,14 +230,14 @@ async def test_a_judge_that_a_shutdown_interrupts_is_paid_by_the_next_start() ->
         await asyncio.sleep(0)
     assert float(spending.meter.spent) == pytest.approx(0.6)
     [left] = await first.drain(0.01)
-    assert float(spending.meter.spent) == pytest.approx(0.1), "the answer came, and nobody judged it"
+    assert float(spending.meter.spent) == pytest.approx(0.6), "the judge was asked, and may charge for it"
     second = copies()
     second.resume(Copy.from_dict(left.to_dict()))
-    assert float(spending.meter.spent) == pytest.approx(0.7), "an arm's dearest copy and its judge"
+    assert float(spending.meter.spent) == pytest.approx(1.2), "an arm's dearest copy and its judge"
     judge.may.set()
     while len(second):
         await asyncio.sleep(0)
-    assert float(spending.meter.spent) == pytest.approx(0.4)
+    assert float(spending.meter.spent) == pytest.approx(0.9)
     assert list(backend.losses.values()) == [("a", 0.5)]
 
 

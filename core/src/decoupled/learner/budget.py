@@ -1,9 +1,11 @@
 """A budget for exploring, a share of the decisions, a rate and money; and the meter of what is spent."""
 
+import math
 import secrets
 import time
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache, partial
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 
 MOST_IN_A_WINDOW = 10_000  # the times of that many explorations are kept
 ALARM_EVERY = 100_000  # looks
+MOST_SPELLS = 128  # stretches of time whose spending is kept apart
+SPELLS_IN_A_PERIOD = 16
+SPELL_SECONDS = 900.0  # of a budget without an allowance
 
 
 @dataclass(frozen=True)
@@ -173,15 +178,27 @@ _CHECKS: dict[str, Callable[[str, object], object]] = {
 
 
 class Aside(NamedTuple):
-    """Money set aside for exploring an arm: the amount, and the period that it counts in.
+    """Money set aside for exploring an arm: the amount, and the time at which it counts.
 
     >>> import decoupled as dc
     >>> dc.Meter(dc.Budget(cost=0.05, total=1)).count("a", now=0.0)
-    Aside(amount=Decimal('0.05'), period=None)
+    Aside(amount=Decimal('0.05'), at=0.0)
     """
 
     amount: Decimal
-    period: int | None
+    at: float | None
+
+
+class Spell(NamedTuple):
+    """What was spent, or is set aside, from the first to the last look of a stretch of time."""
+
+    first: float
+    last: float
+    amount: Decimal
+
+    def plus(self, amount: Decimal, last: float | None = None) -> "Spell":
+        """The spell with an amount more, and with a later end if one is given."""
+        return Spell(self.first, self.last if last is None else last, self.amount + amount)
 
 
 class Meter(TakesTurns):
@@ -219,6 +236,9 @@ class Meter(TakesTurns):
         self._asides: dict[str | int, Aside] = {}
         self._times: deque[float] = deque()  # of the explorations that count for the rate
         self._period: int | None = None
+        # When money was spent, oldest first, so that a period of another length knows what was spent in it.
+        self._spells: list[Spell] = []
+        self._first_spell = 0  # of the current period
         self._open()
 
     @in_turn
@@ -320,13 +340,12 @@ class Meter(TakesTurns):
         aside = Aside(Decimal(0), None)
         if explored is not None:
             self._begin_period(now)
-            aside = Aside(_exact(self.budget.cost_of(explored)), self._period)
+            amount = _exact(self.budget.cost_of(explored))
+            aside = Aside(amount, None if self.budget.cost is None else self._spend(amount, now))
             if self.budget.rate is not None:
                 # First: if there is an interrupt, one too many is counted rather than one too few.
                 self._times.append(now)
             self.explored += 1
-            self.spent += aside.amount
-            self.spent_in_period += aside.amount
             if key is not None and self.budget.cost is not None:
                 self._asides[key] = aside
         self._tosses += 1
@@ -359,9 +378,10 @@ class Meter(TakesTurns):
         aside = key if isinstance(key, Aside) else self._asides.pop(key, None)
         if aside is None or price is None:
             return
-        self.spent += price - aside.amount
-        if aside.period == self._period:
-            self.spent_in_period += price - aside.amount
+        change = price - aside.amount
+        self.spent += change
+        if aside.at is not None:
+            self._correct(aside.at, change)
         self.above += price > (aside.amount if declared is None else _exact(declared))
 
     def _begin_period(self, now: float) -> None:
@@ -370,6 +390,56 @@ class Meter(TakesTurns):
         period = int(now // self.budget.allowance[1])
         if self._period is None or period > self._period:  # a clock that goes back begins no period
             self._period, self.spent_in_period = period, Decimal(0)
+            self._first_spell = len(self._spells)
+
+    def _spend(self, amount: Decimal, now: float) -> float:
+        """Count an amount, and return the time at which it counts: a clock that goes back does not go back here."""
+        allowance = self.budget.allowance
+        seconds = SPELL_SECONDS if allowance is None else allowance[1] / SPELLS_IN_A_PERIOD
+        at = max(now, self._spells[-1].last) if self._spells else now
+        goes_on = self._first_spell < len(self._spells) and at - self._spells[-1].first <= seconds
+        if goes_on:
+            self._spells[-1] = self._spells[-1].plus(amount, at)
+        else:
+            self._spells.append(Spell(at, at, amount))
+        if len(self._spells) > MOST_SPELLS:
+            self._join_old_spells()
+        self.spent += amount
+        self.spent_in_period += amount
+        return at
+
+    def _correct(self, at: float, change: Decimal) -> None:
+        """Change what was spent at a time."""
+        place = bisect_right(self._spells, at, key=lambda spell: spell.first) - 1
+        if place < 0:  # of another meter
+            return
+        self._spells[place] = self._spells[place].plus(change)
+        if place >= self._first_spell:
+            self.spent_in_period += change
+
+    def _join_old_spells(self) -> None:
+        """Join the older half of the spells in pairs, and none of the current period with one before."""
+        half = len(self._spells) // 2
+        border = min(self._first_spell, half)
+        before = _joined(self._spells[:border])
+        inside = _joined(self._spells[border:half])
+        shorter = half - len(before) - len(inside)
+        self._first_spell = len(before) if border < half else self._first_spell - shorter
+        self._spells = [*before, *inside, *self._spells[half:]]
+
+    def _find_period(self) -> None:
+        """Begin the period of the last spell, with what was spent in it. A spell that reaches into it counts in full."""
+        self._period, self._first_spell = None, len(self._spells)
+        allowance = self.budget.allowance
+        if allowance is not None and self._spells:
+            self._period = int(self._spells[-1].last // allowance[1])
+            while self._first_spell > 0:
+                spell = self._spells[self._first_spell - 1]
+                if int(spell.last // allowance[1]) < self._period:
+                    break
+                self._first_spell -= 1
+        amounts = [spell.amount for spell in self._spells[self._first_spell :]]
+        self.spent_in_period = sum(amounts, Decimal(0))
 
     @in_turn
     def used(self, now: float, learner: "Learner | None" = None) -> dict[str, float]:
@@ -408,8 +478,17 @@ class Meter(TakesTurns):
     def following(self, budget: Budget) -> "Meter":
         """The meter for another budget. What was spent stays spent; a new share counts from now on.
 
+        An allowance for periods of another length counts what was spent in the current one. Where the meter no longer knows
+        the exact times, it counts more rather than less.
+
         Args:
             budget: the new limits.
+
+        >>> import decoupled as dc
+        >>> meter = dc.Meter(dc.Budget(cost=1.0, allowance=(5, 86_400)))
+        >>> aside = meter.count("a", now=3_600.0)
+        >>> meter.following(dc.Budget(cost=1.0, allowance=(5, 7 * 86_400))).used(now=3_600.0)
+        {'allowance': 1.0, 'above': 0}
         """
         later = Meter(budget, clock=self._clock, seed=self._coin)
         later._tosses, later.spent, later.above = self._tosses, self.spent, self.above
@@ -417,12 +496,14 @@ class Meter(TakesTurns):
             later.decisions, later.explored = self.decisions, self.explored
         if budget.rate is not None and self.budget.rate is not None:
             later._times.extend(self._times)
+        later._asides.update(self._asides)
+        later._spells.extend(self._spells)
         old, new = self.budget.allowance, budget.allowance
-        same = old is not None and new is not None and old[1] == new[1]
-        if same:
+        if old is not None and new is not None and old[1] == new[1]:
             later._period, later.spent_in_period = self._period, self.spent_in_period
-        for key, each in self._asides.items():  # -1 is a period that has ended
-            later._asides[key] = each if same else each._replace(period=-1)
+            later._first_spell = self._first_spell
+        else:
+            later._find_period()
         return later
 
     @in_turn
@@ -439,7 +520,9 @@ class Meter(TakesTurns):
             "coin": self._coin,
             "tosses": self._tosses,
             "above": self.above,
-            "asides": [[key, str(each.amount), each.period] for key, each in self._asides.items()],
+            "asides": [[key, str(each.amount), each.at] for key, each in self._asides.items()],
+            "spells": [[each.first, each.last, str(each.amount)] for each in self._spells],
+            "first_spell": self._first_spell,
         }
 
     @classmethod
@@ -460,10 +543,35 @@ class Meter(TakesTurns):
         meter.decisions, meter.explored = values["decisions"], values["explored"]
         meter._tosses, meter.above, meter._period = values["tosses"], values["above"], values["period"]
         meter.spent, meter.spent_in_period = Decimal(values["spent"]), Decimal(values["spent_in_period"])
-        for key, amount, period in values["asides"]:
-            meter._asides[key] = Aside(Decimal(amount), period)
+        if "spells" in values:
+            for first, last, amount in values["spells"]:
+                meter._spells.append(Spell(first, last, Decimal(amount)))
+            meter._first_spell = values["first_spell"]
+            for key, amount, at in values["asides"]:
+                meter._asides[key] = Aside(Decimal(amount), at)
+        else:
+            meter._know_one_period(values["asides"])
         meter._times.extend(values["times"])
         return meter
+
+    def _know_one_period(self, asides: Iterable[tuple[str | int, str, int | None]]) -> None:
+        """Take over what an earlier version wrote: it knew the current period alone, and asides by their periods."""
+        end: float | None = None
+        if self._period is not None and self.budget.allowance is not None:
+            seconds = self.budget.allowance[1]
+            end = math.nextafter((self._period + 1) * seconds, -math.inf)
+            self._spells.append(Spell(self._period * seconds, end, self.spent_in_period))
+        for key, amount, period in asides:
+            self._asides[key] = Aside(Decimal(amount), end if period == self._period else None)
+
+
+def _joined(spells: Sequence[Spell]) -> list[Spell]:
+    """Every two neighbours as one."""
+    pairs = zip(spells[::2], spells[1::2], strict=False)
+    joined = [earlier.plus(later.amount, later.last) for earlier, later in pairs]
+    if len(spells) % 2:
+        joined.append(spells[-1])
+    return joined
 
 
 def _checked_available(learner: "Learner", available: Iterable[Arm] | None) -> list[Arm] | None:

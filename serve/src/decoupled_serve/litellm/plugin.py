@@ -22,7 +22,7 @@ from ..mirror.exchange import Answer
 from ..mirror.judging import judge_of
 from ..mirror.spending import Spending
 from .deciding import Decider, InProcess, OnService, SavedSoon
-from .routing import Mark, Routing, refuse_own_judge
+from .routing import Mark, Routing, refuse_own_judge, refuse_unkept
 from .shadow_arm import SHADOW, TARGETS, Fields, ShadowArm, answer_of, failure_of, metadata_of
 
 MARK = "decoupled"  # its place in LiteLLM's notes about a request
@@ -40,7 +40,8 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
         arms: the `model` of those that are arms, two or more; the first serves until there is a decision. Shadows reach no
             other model.
         loss: what is learned, with the keys of a mirror's `[loss]`; costs are in dollars.
-        save: the file of the learner in this process. What the shadows cost is beside it, in `<save>.spent`.
+        save: the file of the learner in this process. What the shadows cost is beside it, in `<save>.spent`: on disk before
+            a shadow is sent. A budget of money needs it.
         policy: the policy to run; that of the file or `Ladder()` by default. A contextual one finds its fields in the
             metadata that clients send.
         guardrails: rules about the arm that is served, for a learner in this process.
@@ -48,7 +49,7 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
         service: a decision service in place of a learner in this process: its address, or a client.
         experiment: the name of the experiment there; it is created if it does not exist.
         budget: how much may be explored; 5 % of the requests by default. Its `cost`, and the `ceiling` of the judge, are set
-            aside for a shadow until real prices are known.
+            aside for a shadow until real prices are known, and count if they never are.
         session_header: the header whose value is the key of a request; None for no keys.
         forward_headers: headers of clients that shadows carry; by default none, and no judge sees credentials.
         copy_fields: fields of requests that shadows carry besides those of OpenAI's API, such as "top_k".
@@ -95,9 +96,10 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
         refuse_own_judge(config.judge, arms)
         limits = Budget(share=0.05) if budget is None else budget
         spent = None if file is None else file.with_name(f"{file.name}.spent")
-        if limits.total is not None and spent is None:
-            rule = "is forgotten when the proxy is started again"
-            raise ParameterError.of("budget.total", limits.total, rule, "give a file, save")
+        money = {name: getattr(limits, name) for name in ("total", "allowance")}
+        refuse_unkept(
+            {name: value for name, value in money.items() if value is not None}, config.judge, spent
+        )
         if limits.decided_share is not None and service is not None:
             rule, remedy = "goes by a verdict in this process", "set it on the experiment there"
             raise ParameterError.of("budget.decided_share", limits.decided_share, rule, remedy)
@@ -158,7 +160,7 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
         self, kwargs: dict[str, Any], response_obj: Any, start_time: Any, end_time: Any
     ) -> None:
         """Send the shadow of a request that was served, unless the answer came from a cache."""
-        cost = kwargs.get("response_cost") or 0.0
+        cost = kwargs.get("response_cost")
         self._ended(
             kwargs, end_time - start_time, lambda arm, took: answer_of(arm, response_obj, took, cost)
         )

@@ -5,6 +5,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from decoupled.errors import ParameterError
@@ -38,6 +39,24 @@ def refuse_own_judge(judge: JudgeConfig | None, arms: Sequence[str]) -> None:
         if judge.model in (arm, arm.rpartition("/")[2]):
             rule = f"is the arm {arm!r}, too"
             raise ParameterError.of("loss.judge.model", judge.model, rule, NOT_ITS_OWN)
+
+
+def refuse_unkept(money: Mapping[str, object], judge: JudgeConfig | None, file: Path | None) -> None:
+    """Refuse limits of money, by name, that would be forgotten, or that a judge could exceed.
+
+    >>> refuse_unkept({"allowance": (5.0, 86400)}, None, None)
+    Traceback (most recent call last):
+        ...
+    decoupled.errors.ParameterError: budget.allowance = (5.0, 86400): is forgotten when the proxy is started again; give a file, save
+    """
+    for name, value in money.items():
+        if file is None:
+            rule = "is forgotten when the proxy is started again"
+            raise ParameterError.of(f"budget.{name}", value, rule, "give a file, save")
+        if judge is not None and judge.model is not None and not judge.dearest:
+            rule = "needs the most that a judgement costs, and the judge has neither ceiling nor cost"
+            remedy = "give it ceiling, beside its prices or cost_header, or cost"
+            raise ParameterError.of(f"budget.{name}", value, rule, remedy)
 
 
 class Mark(str):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from ..mirror.exchange import Answer, Request
+from ..mirror.spending import amount_of
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 # The calls of LiteLLM, as callbacks see them, that are copied.
@@ -163,17 +164,21 @@ class ShadowArm:
 
 
 def failure_of(arm: str, seconds: float, error: object) -> Answer:
-    """What an error of a provider, or of the router, is to a judge."""
+    """What an error of a provider, or of the router, is to a judge. What it cost nobody knows."""
     status = getattr(error, "status_code", None)
     known = status if isinstance(status, int) and 100 <= status <= 599 else None
     told = f"{type(error).__name__}: {error}"[:500] if isinstance(error, Exception) else str(error)
-    return Answer(arm, known, duration=seconds, problem=told)
+    return Answer(arm, known, duration=seconds, cost=None, problem=told)
 
 
-def answer_of(arm: str, found: Any, seconds: float, cost: float | None = None) -> Answer:
-    """What a model answered, as a judge sees it, whether it was streamed or not. Without a price, it is with the answer."""
+def answer_of(arm: str, found: Any, seconds: float, cost: object = None) -> Answer:
+    """What a model answered, as a judge sees it, whether it was streamed or not. Without a price, it is with the answer.
+
+    A price that LiteLLM does not know, or that no call can have, is None.
+    """
     if cost is None:
         cost = (getattr(found, "_hidden_params", None) or {}).get("response_cost")
     text = found.model_dump_json() if hasattr(found, "model_dump_json") else json.dumps(found, default=str)
-    body, headers, price = text.encode(), (("content-type", "application/json"),), float(cost or 0.0)
+    body, headers = text.encode(), (("content-type", "application/json"),)
+    price = amount_of(cost)
     return Answer(arm, 200, headers, body, len(body), latency=seconds, duration=seconds, cost=price)

@@ -114,11 +114,12 @@ class ArmConfig(TableConfig):
     preserve_host: StrictBool = False  # send the `Host` of the client, not that of `url`
     # fields to set in JSON bodies, `json` in the file, so that arms may share an upstream
     fields: dict[str, JsonValue] = Field(default={}, alias="json")
-    cost: Amount = 0.0  # the cost of a call whose answer does not state it, for the loss and the budget
+    cost: Amount = 0.0  # the cost of a call, if its answers state none
     cost_header: Token | None = None  # the header of an answer that states its cost
     # the price of a million of each field of an answer's `usage`, such as "completion_tokens"
     prices: dict[Text, Amount] = {}
-    # the most that a call costs, which a budget sets aside for a copy until its price is known; `cost` by default
+    # the most that a call costs, which a budget sets aside for a copy until its price is known, and which counts if an answer
+    # should state its price and does not; `cost` by default, and never less
     ceiling: Amount | None = None
     timeout: Seconds = 60.0  # seconds without a byte of the answer after which a call has failed
     # a path that answers with 2xx while the arm is well; without it, the arm is down while the mirror cannot connect to it
@@ -127,7 +128,19 @@ class ArmConfig(TableConfig):
     @property
     def dearest(self) -> float:
         """The most that a call costs, as declared."""
-        return self.cost if self.ceiling is None else self.ceiling
+        return max(self.cost, self.ceiling or 0.0)
+
+    @property
+    def unstated(self) -> float:
+        """The cost of a call whose answer states none: the declared one, or the most if answers should state theirs.
+
+        >>> ArmConfig(name="a", url="http://a", cost=0.01, ceiling=0.05).unstated
+        0.01
+        >>> ArmConfig(name="a", url="http://a", cost=0.01, ceiling=0.05, cost_header="X-Cost").unstated
+        0.05
+        """
+        is_declared = self.cost > 0.0 and not self.states_cost
+        return self.cost if is_declared else self.dearest
 
     @property
     def states_cost(self) -> bool:
@@ -276,7 +289,8 @@ class JudgeConfig(TableConfig):
     prices: dict[Text, Amount] = {}
     cost_header: Token | None = None  # the header with the cost of a call to the model
     cost: Amount = 0.0  # the cost of a call that states none
-    # the most that a call costs, which a budget sets aside until its price is known; `cost` by default
+    # the most that a call costs, which a budget sets aside until its price is known, and which counts if a call fails or should
+    # state its price and does not; `cost` by default, and never less
     ceiling: Amount | None = None
     self_judging: StrictBool = False  # whether a model may judge its own answers as an arm
     # a file with a request and two answers for `--check`, as a judge over HTTP gets them; a chat by default
@@ -313,8 +327,20 @@ class JudgeConfig(TableConfig):
 
     @property
     def dearest(self) -> float:
-        """The most that judging a copy costs, as declared, if it does not fail."""
-        return self.calls * (self.cost if self.ceiling is None else self.ceiling)
+        """The most that judging a copy costs, as declared, if no call fails. Another attempt costs that of a call more."""
+        return self.calls * self.dearest_call
+
+    @property
+    def dearest_call(self) -> float:
+        """The most that a call costs, as declared."""
+        return max(self.cost, self.ceiling or 0.0)
+
+    @property
+    def unstated(self) -> float:
+        """The cost of a call that states none: the declared one, or the most if the model should state its own."""
+        should_state = self.cost_header is not None or bool(self.prices)
+        is_declared = self.cost > 0.0 and not should_state
+        return self.cost if is_declared else self.dearest_call
 
     def is_at(self, url: str, model: object) -> bool:
         """Whether this judge is a model that is served at an address, if that has a single one or one of this name.
@@ -429,7 +455,8 @@ class MirrorConfig(TableConfig):
     sticky: StickyConfig | None = None
     # where the fields of a request's context are, by their names
     context: Annotated[dict[str, FieldConfig], AfterValidator(_named_fields)] = {}
-    # the budget for exploring, by the fields of `decoupled.Budget`. Without `cost`, its money is that of the answers to copies.
+    # the budget for exploring, by the fields of `decoupled.Budget`. Without `cost`, its money is that of the answers to copies,
+    # which this mirror keeps in a file of its own.
     budget: dict[str, Any] = {}
     guardrails: dict[str, Any] = {}  # the guardrails, by the fields of `decoupled.Guardrails`
     folder: Path = Path()  # the folder of the file, which paths are relative to

@@ -111,10 +111,28 @@ def explained(config: MirrorConfig) -> str:
     if config.context:
         lines.append(f"knows of a request: {', '.join(starmap(_shown_field, config.context.items()))}")
     lines.append(f"loss: {_shown_loss(config.loss)}")
+    if config.spending_limits:
+        lines.append(_shown_money(config))
     if (labels := config.labels) is not None:
         by = f"{labels.to}, kept for {labels.keep_days:g} days" if labels.to == "console" else labels.to
         lines.append(f"labels: {100 * labels.share:g}% and the first {labels.first:,}, by {by}")
     return "\n".join(lines)
+
+
+def _shown_money(config: MirrorConfig) -> str:
+    """The limits of money that the mirror itself keeps, and what it sets aside for a copy."""
+    limits = config.spending_limits
+    parts = [f"at most {limits['total']:g} in all"] if "total" in limits else []
+    if "allowance" in limits:
+        amount, seconds = limits["allowance"]
+        parts.append(f"at most {amount:g} in {seconds:g} s")
+    judge = config.loss.judge
+    judging = 0.0 if judge is None else judge.dearest
+    dearest = max(arm.dearest for arm in config.arms)
+    aside = (
+        f"{dearest:g} is set aside for a copy and {judging:g} for its judge until their prices are known"
+    )
+    return f"budget: {' and '.join(parts)}, kept in {config.file('spent').name}; {aside}"
 
 
 def doubts(config: MirrorConfig) -> list[str]:
@@ -132,6 +150,11 @@ def doubts(config: MirrorConfig) -> list[str]:
     if config.labels is not None and config.labels.redact is None:
         kept = "answers are kept or sent with all that is private in them"
         found.append(f"labels.redact: is not set, so {kept}")
+    judge = config.loss.judge
+    if config.spending_limits and judge is not None and not judge.dearest:
+        found.append(
+            "loss.judge: has neither ceiling nor cost, so the budget counts judging as free: set one if it is not"
+        )
     if "authorization" not in known:
         found.append(
             "arm.pass_credentials: no arm gets the Authorization of clients, or has one of its own under headers; if the "

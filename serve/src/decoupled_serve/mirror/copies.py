@@ -42,6 +42,7 @@ class Copy:
     aside: Aside | None = None
     number: int = 0  # how many copies began before it
     label: bool = False  # whether its decision asks for a label, which the judge is not told
+    judging: bool = False  # whether a judge was asked about it, which may cost something
 
     @property
     def size(self) -> int:
@@ -117,6 +118,9 @@ class Copies:
         self._slots = asyncio.Semaphore(config.concurrency)
         self._priced, self._pricing, self._labeller = priced, asyncio.Lock(), labeller
         self._running: dict[asyncio.Task[None], Copy] = {}
+        self._judging: dict[str, Copy] = {}
+        if spending is not None:
+            loss.ask_before_retries(self._may_spend)
         self._reserved: list[Aside | None] = []  # what is set aside for each place
         self.bytes = self._begun = 0
 
@@ -189,8 +193,11 @@ class Copies:
     def _ended(self, task: "asyncio.Task[None]") -> None:
         copy = self._running.pop(task)
         self.bytes -= copy.size
-        if not copy.sent or copy.cost is not None:  # else it counts as the dearest
-            self._pay(copy.aside, copy.arm, copy.cost or 0.0)
+        self._judging.pop(copy.decision, None)
+        if (
+            not copy.sent and not copy.judging
+        ):  # else what was asked may have to be paid, and counts as the dearest
+            self._pay(copy.aside)
         if not task.cancelled() and task.exception() is not None:
             self.drop("refused", copy.decision)
             _log.error("decision %s: its copy failed", copy.decision, exc_info=task.exception())
@@ -199,7 +206,32 @@ class Copies:
         if self._spending is not None and aside is not None:
             self._counts.above_ceiling += self._spending.end(aside, arm, cost)
 
+    async def _is_secured(self) -> bool:
+        """Whether what is set aside is on disk, so that something may be sent."""
+        if self._spending is None:
+            return True
+        try:
+            await self._spending.secured()
+        except OSError as error:
+            _log.error("copies are given up: what they may cost cannot be saved: %s", error)
+            return False
+        return True
+
+    async def _may_spend(self, decision: str, amount: float) -> bool:
+        """Whether the judge of a copy may spend more than was set aside, which then is set aside as well."""
+        copy = self._judging.get(decision)
+        if copy is None or copy.aside is None or self._spending is None:
+            return True
+        extended = self._spending.extend(copy.aside, amount)
+        if extended is None:
+            return False
+        copy.aside = extended
+        return await self._is_secured()
+
     async def _run(self, copy: Copy) -> None:
+        if not await self._is_secured():
+            self.drop("unsaved", copy.decision)
+            return
         if copy.mirrored is None:
             async with self._slots:
                 copy.sent = True
@@ -214,17 +246,28 @@ class Copies:
                     price = None if served is found else asyncio.to_thread(self._priced, served)
                     copy.served = copy.mirrored if price is None else await price
         mirrored = copy.mirrored
-        copy.cost = mirrored.cost if copy.sent else 0.0
+        copy.cost = self._cost_of(copy, mirrored)
         if copy.sent:
-            self._counts.spent[copy.arm] += mirrored.cost
+            self._counts.spent[copy.arm] += copy.cost
+        copy.judging = self._loss.judges(mirrored)
+        self._judging[copy.decision] = copy
         judged = await self._judged(copy, mirrored)
         self._pay(copy.aside, copy.arm, copy.cost + judged.cost)
         copy.aside = None
         if judged.loss is not None:
-            cost = copy.cost + judged.cost if copy.sent else None
+            is_known = copy.sent and mirrored.cost is not None
+            cost = copy.cost + judged.cost if is_known else None
             learned = await self._learn(copy, judged.loss, judged.position, cost)
             if learned and copy.label and self._labeller is not None:
                 self._labeller.begin(copy.decision, copy.shown, copy.served, mirrored)
+
+    def _cost_of(self, copy: Copy, mirrored: Answer) -> float:
+        """What the answer of an arm cost; the most that it may if nobody knows, and nothing if the arm was not asked."""
+        if not copy.sent:
+            return 0.0
+        if mirrored.cost is not None:
+            return mirrored.cost
+        return 0.0 if self._spending is None else self._spending.most(copy.arm)
 
     async def _judged(self, copy: Copy, mirrored: Answer) -> Judged:
         """What the judge says; without a loss if the copy counts as nothing."""
@@ -233,7 +276,7 @@ class Copies:
             found = await self._loss.of(copy.decision, copy.shown, copy.served, mirrored)
         except Later:
             self._counts.learned["left_to_judge"] += 1
-            return Judged(None)
+            return Judged(None, cost=0.0 if self._spending is None else self._spending.judge)
         except JudgeFailed as error:
             loud, again = judge.failed(error.why, error.cost), judge.failures.total() > 1
             if loud and again:

@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 # Why a request is not mirrored, decided before the learner is asked, so that it cannot favour an arm.
 NOT_MIRRORED = ("share", "not_repeatable", "too_large", "not_json", "queue_full", "no_decision", "budget")
 # Why a copy is given up after the learner was asked; its decision expires without a loss.
-DROPPED = ("client_gone", "too_large", "judge_failed", "no_opinion", "refused", "shutdown")
+DROPPED = ("client_gone", "too_large", "judge_failed", "no_opinion", "refused", "shutdown", "unsaved")
 # How the loss of a copy ended.
 LEARNED = ("applied", "late", "kept", "left_to_judge")
 # What became of answers whose decisions ask for a label.

@@ -108,7 +108,7 @@ class Answer(_Message):
         size: the number of bytes that came, before they were expanded.
         latency: seconds from the end of the request to the first byte of the answer; None without one.
         duration: seconds from the end of the request to the last byte that came.
-        cost: what the call cost, as the answer states it or the configuration says.
+        cost: what the call cost, as the answer states it or the configuration says; None if nobody knows.
         complete: whether `body` is the whole answer; one that is longer than `answer_limit` is cut.
         problem: why no answer came, or why it broke off; None if neither happened.
 
@@ -123,7 +123,7 @@ class Answer(_Message):
     size: int = 0
     latency: float | None = None
     duration: float = 0.0
-    cost: float = 0.0
+    cost: float | None = 0.0
     complete: bool = True
     problem: str | None = None
 

@@ -23,10 +23,12 @@ from decoupled.learner import PREFERENCES, preference_loss
 
 from .config import MIB, JudgeConfig, LossConfig
 from .exchange import Answer, Request, Served, expanded
+from .spending import amount_of
 
 START_SECONDS = 300.0  # for the module of a judge to be loaded, which may load a model
 _REMEDY = 'answer {"loss": 0.25} or {"preference": "explore"}'
 _RETRIES = Retries(first=0.5, most=30.0)
+NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)  # what failed so costs nothing
 T = TypeVar("T")
 
 
@@ -59,7 +61,9 @@ class Trouble(DecoupledError):  # noqa: N818
     decoupled_serve.mirror.judges.Trouble: KeyError: 'text'
     """
 
-    def __init__(self, problem: str, *, transient: bool, details: str = "", cost: float = 0.0) -> None:
+    def __init__(
+        self, problem: str, *, transient: bool, details: str = "", cost: float | None = None
+    ) -> None:  # without a cost, that is not known
         super().__init__(problem)
         self.transient, self.details, self.cost = transient, details, cost
 
@@ -69,15 +73,15 @@ class Trouble(DecoupledError):  # noqa: N818
         return cls(f"status {status}: {told}", transient=status in (408, 429) or status >= 500)
 
 
-def judged_of(verdict: object) -> Judged:
-    """What a verdict means, with what it says that it cost.
+def judged_of(verdict: object, unstated: float = 0.0) -> Judged:
+    """What a verdict means, with what it says that it cost; `unstated` if it does not say.
 
-    >>> judged_of({"preference": "explore", "cost": 0.02})
-    Judged(loss=0.0, position=None, cost=0.02)
+    >>> judged_of({"preference": "explore", "cost": 0.02}), judged_of("tie", unstated=0.1)
+    (Judged(loss=0.0, position=None, cost=0.02), Judged(loss=0.5, position=None, cost=0.1))
     """
-    given = verdict.get("cost", 0.0) if isinstance(verdict, Mapping) else 0.0
-    cost = as_loss(given)
-    if cost is None or not 0.0 <= cost < float("inf"):
+    given = verdict.get("cost") if isinstance(verdict, Mapping) else None
+    cost = unstated if given is None else amount_of(given)
+    if cost is None:
         rule, remedy = "must be a finite number from 0", "leave it out if you do not know it"
         raise BadVerdict.of("cost", given, rule, remedy)
     return Judged(loss_of(verdict), cost=cost)
@@ -133,6 +137,8 @@ class Judge:
     def __init__(self, config: JudgeConfig, limit: int = MIB) -> None:
         self._config, self._limit = config, limit
         self._slots = asyncio.Semaphore(config.concurrency)
+        # Whether the judge of a decision may spend this much more, on another attempt.
+        self.may_spend: Callable[[str, float], Awaitable[bool]] | None = None
 
     async def start(self) -> None:
         """Get ready; raises the error if it cannot."""
@@ -152,14 +158,16 @@ class Judge:
             found = await asyncio.to_thread(expanded, mirrored, self._limit)
             return await self._asked(decision, request, seen, found)
 
-        return await self._tried(asked)
+        return await self._tried(asked, decision)
 
-    async def _tried(self, asked: Callable[[], Awaitable[Judged]]) -> Judged:
+    async def _tried(self, asked: Callable[[], Awaitable[Judged]], decision: str) -> Judged:
         cost, attempt, more = 0.0, 0, True
+        why = details = ""
         while more:
             if attempt:
                 await asyncio.sleep(_RETRIES.pause(attempt))
             attempt += 1
+            before = cost
             try:
                 async with self._slots:
                     found = await asked()
@@ -167,12 +175,17 @@ class Judge:
             except Later:
                 raise
             except Trouble as error:
-                cost, more = cost + error.cost, error.transient
+                cost += self._config.dearest_call if error.cost is None else error.cost
+                more = error.transient
                 why, details = str(error), error.details
             except Exception as error:  # a judge is someone else's code
+                cost += 0.0 if isinstance(error, NOT_SENT) else self._config.dearest_call
                 why = f"{type(error).__name__}: {error}".rstrip(": ")
                 details = traceback.format_exc()
             more = more and attempt < self._config.attempts
+            if more and cost > before and self.may_spend is not None:
+                # What was set aside is spent on the attempt that failed.
+                more = await self.may_spend(decision, cost - before)
         times = "1 attempt" if attempt == 1 else f"{attempt} attempts"
         raise JudgeFailed(f"judge: no verdict in {times} ({why})", why, details, cost)
 
@@ -241,7 +254,8 @@ class PythonJudge(Judge):
 
     async def _asked(self, decision: str, request: Request, served: Served, mirrored: Answer) -> Judged:
         alone = self._config.alone
-        return judged_of(await self._answer(request, *(() if alone else (served,)), mirrored))
+        verdict = await self._answer(request, *(() if alone else (served,)), mirrored)
+        return judged_of(verdict, self._config.unstated)
 
     async def _answer(self, *question: Any) -> Any:
         """What the function returns."""
@@ -307,11 +321,11 @@ class HttpJudge(Judge):
         if answer.status_code == 202:
             raise Later
         if answer.status_code == 204:
-            return Judged(None)
+            return Judged(None, cost=self._config.unstated)
         if not answer.is_success:
             raise Trouble.of_status(answer.status_code, f"from {self._url}; it must be 200, 202 or 204")
         try:
-            return judged_of(answer.json())
+            return judged_of(answer.json(), self._config.unstated)
         except (json.JSONDecodeError, UnicodeDecodeError):
             raise BadVerdict(f'judge {self._url}: did not answer JSON; answer {{"loss": 0.25}}') from None
 
@@ -327,6 +341,11 @@ class CopyLoss:
         self._config, self._judge = config, judge
         terms = (config.latency, config.duration, config.bytes, config.cost, config.judge)
         self._total = config.status + sum(term.weight for term in terms if term is not None)
+
+    def ask_before_retries(self, may_spend: Callable[[str, float], Awaitable[bool]]) -> None:
+        """Have the judge ask whether it may spend more on a decision, before it tries again."""
+        if self._judge is not None:
+            self._judge.may_spend = may_spend
 
     def judges(self, mirrored: Answer) -> bool:
         """Whether a judge is asked about this answer."""

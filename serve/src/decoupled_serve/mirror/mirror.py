@@ -106,6 +106,8 @@ class Mirror:
 
     async def close(self) -> None:
         """Close all connections, and the store."""
+        if self._spending is not None:
+            await asyncio.to_thread(self._spending.close)
         for each in (*self._helpers, *self._arms):
             await each.close()
         await self._backend.close()

@@ -16,7 +16,7 @@ from .bodies import with_fields
 from .chat import conversation, said
 from .config import JudgeConfig
 from .exchange import Answer, Request, Served, expanded
-from .judges import HttpJudge, Judged, JudgeFailed, Trouble, failed
+from .judges import NOT_SENT, HttpJudge, Judged, JudgeFailed, Trouble, failed
 from .spending import MILLION, stated_cost
 
 RUBRIC = (
@@ -53,7 +53,7 @@ class ModelJudge(HttpJudge):
             for swapped in self._orders(decision):
                 pair = (used, explored) if swapped else (explored, used)
                 question = self._question(decision, request, *pair)
-                found.append(await self._tried(partial(self._called, question, swapped)))
+                found.append(await self._tried(partial(self._called, question, swapped), decision))
         except JudgeFailed as error:
             error.cost += sum(each.cost for each in found)
             raise
@@ -90,13 +90,14 @@ class ModelJudge(HttpJudge):
             async with asyncio.timeout(config.timeout):
                 answer = await self._http.post(self._url, json=question)
         except httpx.HTTPError as error:  # whose text may have a key that cannot be a header
-            raise Trouble(f"{type(error).__name__}: {self._url}", transient=True) from None
+            cost = 0.0 if isinstance(error, NOT_SENT) else None
+            raise Trouble(f"{type(error).__name__}: {self._url}", transient=True, cost=cost) from None
         if not answer.is_success:
             raise Trouble.of_status(answer.status_code, self._told(answer))
         found = Answer("judge", answer.status_code, tuple(answer.headers.items()), answer.content)
         # Some gateways state a price in the usage.
         stated = stated_cost(found, config.cost_header, config.prices or {"cost": MILLION})
-        cost = config.cost if stated is None else stated
+        cost = config.unstated if stated is None else stated
         words = set(_BETTER.findall(said(answer.content)))
         if len(words) != 1:
             told = 'the model did not reply {"better": "first"}, "second" or "tie"'

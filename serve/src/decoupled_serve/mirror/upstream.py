@@ -116,6 +116,7 @@ class Upstream:
         response: Opened | None = None
         first: float | None = None
         problem: str | None = None
+        was_sent = True
         try:
             async with asyncio.timeout(self._copy_seconds):
                 response = await self._asked(self._copies, request.method, target, headers, body, seconds)
@@ -125,9 +126,11 @@ class Upstream:
             problem = f"no whole answer within {self._copy_seconds:g} s"
         except NoAnswer as error:
             problem = error.problem
+            was_sent = not isinstance(error, ArmUnreachable)
         except BrokenOff as error:
             problem = f"the answer broke off ({error})"
-        return self.answer(response, recording, body.sent or start, first, problem)
+        sent = body.sent or start
+        return self.answer(response, recording, sent, first, problem, was_sent=was_sent)
 
     def answer(
         self,
@@ -137,8 +140,10 @@ class Upstream:
         first: float | None,
         problem: str | None = None,
         last: float | None = None,
+        was_sent: bool = True,
     ) -> Answer:
         """What was recorded of an answer. `sent`, `first` and `last` are times: of the request's end, of bytes that came."""
+        cost = self.config.unstated if was_sent else 0.0
         return Answer(
             self.name,
             None if response is None else response.status,
@@ -147,7 +152,7 @@ class Upstream:
             recording.size,
             None if first is None else max(0.0, first - sent),
             max(0.0, (last or time.perf_counter()) - sent),
-            self.config.cost,
+            cost,
             problem is None and recording.whole,
             problem,
         )
@@ -163,7 +168,7 @@ class Upstream:
         if not self._warned and answer.status is not None and answer.status < 300:
             self._warned = True
             told = "arm %r: an answer does not state its cost, and counts as cost = %g; this is said once"
-            _log.warning(told, self.name, config.cost)
+            _log.warning(told, self.name, config.unstated)
         return answer
 
     async def healthy(self, seconds: float) -> bool:
