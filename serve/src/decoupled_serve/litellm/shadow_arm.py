@@ -13,12 +13,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from ..mirror.config import MIB
 from ..mirror.exchange import Answer, Request
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 # The calls of LiteLLM, as callbacks see them, that are copied.
 TARGETS = {"acompletion": CHAT, "aresponses": RESPONSES}
 Fields: TypeAlias = Mapping[str, Any]
+MOST_KEPT = MIB  # bytes of an answer; a longer one is cut for judges
 
 # Not `user` and the like: LiteLLM and the providers would charge the shadow to that user.
 _COPIED = {
@@ -175,5 +177,15 @@ def answer_of(arm: str, found: Any, seconds: float, cost: float | None = None) -
     if cost is None:
         cost = (getattr(found, "_hidden_params", None) or {}).get("response_cost")
     text = found.model_dump_json() if hasattr(found, "model_dump_json") else json.dumps(found, default=str)
-    body, headers, price = text.encode(), (("content-type", "application/json"),), float(cost or 0.0)
-    return Answer(arm, 200, headers, body, len(body), latency=seconds, duration=seconds, cost=price)
+    body = text.encode(errors="replace")
+    return Answer(
+        arm,
+        200,
+        (("content-type", "application/json"),),
+        body[:MOST_KEPT],
+        len(body),
+        latency=seconds,
+        duration=seconds,
+        cost=float(cost or 0.0),
+        complete=len(body) <= MOST_KEPT,
+    )

@@ -14,7 +14,8 @@ from decoupled.errors import ParameterError
 from decoupled.learner import Aside, Budget, Learner, Meter
 
 from ..nested import at, parsed
-from .exchange import Answer
+from .chat import event_data
+from .exchange import Answer, Unreadable
 
 MILLION = 1e6
 
@@ -22,43 +23,69 @@ MILLION = 1e6
 def stated_cost(answer: Answer, header: str | None, prices: Mapping[str, float]) -> float | None:
     """What an answer says that it cost, in a header or by the prices of a million of fields of `usage`; None if it does not.
 
+    `Unreadable` if it says something that is no price.
+
     >>> body = b'{"usage": {"prompt_tokens": 1000, "completion_tokens": 200}}'
     >>> stated_cost(Answer("small", 200, (), body), None, {"prompt_tokens": 2.5, "completion_tokens": 10.0})
     0.0045
     >>> stated_cost(Answer("small", 200, (("x-cost", "0.25"),)), "X-Cost", {})
     0.25
     """
-    if header is not None and (stated := _amount(answer.header(header))) is not None:
-        return stated
+    if header is not None and (stated := answer.header(header)) is not None:
+        return _amount(stated, header)
     if not prices or not answer.complete:
         return None
     counts: dict[str, Any] = {}
     for usage in _usages(answer):  # a stream may tell it in several events
         counts.update(usage)
-    found = {name: _amount(at(counts, name)) for name in prices}
-    known = [price * count for name, price in prices.items() if (count := found[name]) is not None]
-    return sum(known) / MILLION if known else None
+    found = {name: at(counts, name) for name in prices}
+    known = [
+        price * _amount(found[name], f"usage.{name}")
+        for name, price in prices.items()
+        if found[name] is not None
+    ]
+    return _amount(sum(known) / MILLION, "usage") if known else None
 
 
 def _usages(answer: Answer) -> Iterator[dict[str, Any]]:
     """Every `usage` in an answer, whether it is one object or a stream of events, at its top or one level below."""
-    events = [answer.body]
-    if (answer.header("content-type") or "").startswith("text/event-stream"):
-        lines = answer.body.splitlines()
-        events = [line[5:] for line in lines if line.startswith(b"data:") and b'"usage"' in line]
+    kind = (answer.header("content-type") or "").lower()
+    streams = kind.startswith("text/event-stream")
+    events: Iterable[bytes] = [answer.body]
+    if streams:
+        events = (data for data in event_data(answer.body) if b'"usage"' in data)
+    has_to_be_json = streams or kind.partition(";")[0].strip().endswith("json")
     for event in events:
-        content = parsed(event)
-        for place in (content, *(content.values() if isinstance(content, dict) else ())):
+        content = _content(event) if has_to_be_json else parsed(event)
+        if not isinstance(content, dict):
+            continue
+        if not isinstance(content.get("usage"), dict | None):
+            raise Unreadable("price", "its usage is no object")
+        for place in (content, *content.values()):
             if isinstance(place, dict) and isinstance(usage := place.get("usage"), dict):
                 yield usage
 
 
-def _amount(value: object) -> float | None:
+def _content(body: bytes) -> Any:
+    """The content of what was declared as JSON; None if it is empty, as that of an answer to HEAD."""
+    if not body.strip():
+        return None
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        problem = f"it is declared as JSON and is none ({type(error).__name__})"
+        raise Unreadable("json", problem) from None
+
+
+def _amount(value: object, place: str) -> float:
+    """A price or a count; `Unreadable` if it is none."""
     try:
         number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return None
-    return number if number >= 0.0 and math.isfinite(number) else None
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not (number >= 0.0 and math.isfinite(number)):
+        raise Unreadable("price", f"its {place} is not a finite number from 0")
+    return number
 
 
 class Spending:
