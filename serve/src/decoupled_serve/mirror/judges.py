@@ -147,7 +147,6 @@ class Judge:
 
         `JudgeFailed` if none does. What will fail again, such as an error in a function, is not tried again.
         """
-
         # Not in an attempt: what cannot be read is the fault of an arm, and not of the judge.
         seen = None if self._config.alone else served
         seen = seen and await asyncio.to_thread(expanded, seen, self._limit)
