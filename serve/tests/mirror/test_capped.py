@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-import json
 import socket
 import threading
 import tracemalloc

@@ -2,10 +2,11 @@
 
 import asyncio
 import signal
+import socket
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -122,7 +123,7 @@ async def test_no_more_than_a_few_pieces_are_read_between_two_turns_of_others() 
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     arm = Upstream(ArmConfig(name="a", url=url), CopyConfig())
     waiting = asyncio.create_task(others())
-    found = await arm.copy(Request("GET", "/"))
+    found = await arm.copy(Request("GET", "/", (("host", "a"),)))
     waiting.cancel()
     await arm.close()
     server.close()
@@ -130,27 +131,58 @@ async def test_no_more_than_a_few_pieces_are_read_between_two_turns_of_others() 
     assert turns >= count / PIECES_A_TURN
 
 
+@contextmanager
+def endless_arm() -> Iterator[str]:
+    """An arm that sends pieces of a byte until the other side hangs up."""
+
+    def serve(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            connection.recv(65_536)
+            connection.sendall(HEAD)
+            while True:
+                connection.sendall(PIECE * 10_000)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    threading.Thread(target=serve, args=(connection,), daemon=True).start()
+
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+    thread.join(60)
+
+
+def read_on(client: socket.socket) -> None:
+    with suppress(OSError):
+        while client.recv(65_536):
+            pass
+
+
 def test_sigterm_is_served_while_pieces_arrive(start: Start) -> None:
     """An arm sends pieces of a byte without end. The mirror notices the signal, and ends after its drain."""
-    stop = threading.Event()
-    with connected_arm(stop) as url:
+    with endless_arm() as url:
         file = start.file("drain = 1\n[mirror]\nshare = 1.0\n")
         text = file.read_text()
         for arm in start.arms.values():
             text = text.replace(arm.url, url)
         file.write_text(text)
-        with commanded(file) as (process, console, address):
-            with connected(address) as client:
-                client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-                received = 0
-                while received < 100_000:
-                    received += len(client.recv(65_536))
-                assert asking.get(f"{console}/mirror").json()["in_flight"] == 1
-                process.send_signal(signal.SIGTERM)
-                log = file.with_suffix(".log")
-                reading = threading.Thread(target=read_on, args=(client,), daemon=True)
-                reading.start()
-                wait_for(lambda: "ending: open answers" in log.read_text(), "the signal to be served")
-                assert process.wait(60) == 0
-                reading.join(60)
-            stop.set()
+        with commanded(file) as (process, console, address), connected(address) as client:
+            client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            received = 0
+            while received < 100_000:
+                received += len(client.recv(65_536))
+            reading = threading.Thread(target=read_on, args=(client,), daemon=True)
+            reading.start()
+            assert asking.get(f"{console}/mirror").json()["in_flight"] == 1
+            process.send_signal(signal.SIGTERM)
+            log = file.with_suffix(".log")
+            wait_for(lambda: "ending: open answers" in log.read_text(), "the signal to be served")
+            assert process.wait(60) == 0
+            reading.join(60)
