@@ -142,6 +142,50 @@ def test_a_shadow_is_sent_judged_and_learned() -> None:
     assert (shown.json()["messages"], mirrored.cost, mirrored.json()) == (HI, 0.25, {"text": "ok"})
 
 
+class Unwritable(Whole):
+    """An answer of which LiteLLM cannot write JSON."""
+
+    def model_dump_json(self) -> str:
+        raise ValueError("private text")
+
+
+@pytest.mark.parametrize("cost", [float("nan"), float("inf"), -1.0])
+def test_a_shadow_without_a_price_that_is_one_has_failed_and_is_paid_as_declared(cost: float) -> None:
+    group = Group(Alternating(explore="small"), budget=dc.Budget(cost=0.25, total=1.0))
+    group.run(group.serve(by=replace(SERVED, cost=cost)))
+    assert group.decider.learned == [("d1", "small", 1.0)]
+    assert group.routing.counts.unreadable == {"price": 1}
+
+
+def test_a_shadow_that_cannot_be_read_has_failed(caplog: pytest.LogCaptureFixture) -> None:
+    group = Group()
+
+    async def unwritable(**arguments: Any) -> Whole:
+        return Unwritable()
+
+    group.router.acompletion = unwritable  # type: ignore[method-assign]
+    group.run(group.serve())
+    assert group.decider.learned == [("d1", "large", 1.0)]
+    assert group.routing.counts.unreadable == {"error": 1}
+    assert "private text" not in caplog.text
+
+
+@pytest.mark.parametrize(("explore", "learned"), [("small", 1.0), ("large", 0.25)])
+def test_a_served_answer_that_cannot_be_read_has_failed(explore: str, learned: float) -> None:
+    """It is the explored arm's own fault, or it is not."""
+    group = Group(Alternating(explore=explore))
+
+    async def serve() -> None:
+        _, mark = await group.routing.choose({}, HI, ARMS)
+        answer = partial(shadow_arm.answer_of, "small", Unwritable(), 1.0)
+        group.routing.served(mark, shadow_arm.CHAT, answer, "small")
+
+    group.run(serve())
+    assert group.decider.learned == [("d1", explore, learned)]
+    assert group.decider.forgotten == []
+    assert group.routing.counts.unreadable == {"error": 1}
+
+
 def test_a_model_judges_shadows_and_its_failures_are_counted(tmp_path: Path) -> None:
     with stub_models() as models:
         models.says["judge"] = lambda body: '{"better": "first"}'

@@ -92,7 +92,8 @@ def test_costs_are_read_from_the_answer(start: Start, caplog: pytest.LogCaptureF
         raw(USAGE): 0.3,
         raw(EVENTS, "Content-Type: text/event-stream; charset=utf-8"): 0.3,
         raw("{}"): 0.5,
-        raw('{"usage": {"prompt_tokens": "NaN"}}', "X-Cost: dear"): 0.5,
+        # A price that is none: the answer has failed, and its call counts as the dearest.
+        raw('{"usage": {"prompt_tokens": "NaN"}}', "X-Cost: dear"): 1.0,
     }
     with start(f"{ALL}[loss.cost]\nhigh = 1.0\n", next=PRICED) as running:
         for target in answers:

@@ -1,5 +1,6 @@
 """Configurations: what is refused, and where."""
 
+import base64
 import json
 import re
 import socket
@@ -11,7 +12,7 @@ from decoupled.errors import ParameterError
 from decoupled_serve.mirror.config import JudgeConfig
 from decoupled_serve.mirror.config_file import explained, free_port, read_config
 from support.command_line import run, said
-from support.mirrors.running import ARMS
+from support.mirrors.running import ARMS, Start
 from support.stub_models import stub_models
 
 MODEL = "[loss.judge]\nmodel = 'm'\n"
@@ -94,7 +95,7 @@ def test_an_arm_may_judge_itself_and_secrets_hide(tmp_path: Path, monkeypatch: p
     assert "two" not in said
     monkeypatch.setenv("A_KEY", "secret")
     file = tmp_path / "mirror.toml"
-    shown = run("mirror", "--check", file)
+    shown = run("mirror", "--check", "--offline", file)
     assert shown.exit_code == 0, shown.output
     assert "arm 'next': http://127.0.0.1:9002, adds Authorization" in shown.output
     assert "secret" not in shown.output
@@ -112,12 +113,89 @@ def test_an_arm_may_judge_itself_and_secrets_hide(tmp_path: Path, monkeypatch: p
 def test_the_check_warns_if_no_arm_is_authorized(tmp_path: Path, line: str, warns: bool) -> None:
     file = tmp_path / "mirror.toml"
     file.write_text(ARMS + line)
-    said = run("mirror", "--check", file)
+    said = run("mirror", "--check", "--offline", file)
     assert (said.exit_code, "401" in said.stdout) == (0, False)
     assert ("every client gets 401" in said.stderr) == warns
     file.write_text(f"[loss.judge]\npython = 'no_such_judge:compare'\n{ARMS}{line}")
-    said = run("mirror", "--check", file)
+    said = run("mirror", "--check", "--offline", file)
     assert (said.exit_code, "the module no_such_judge is not found" in said.output) == (1, True)
+
+
+def answered(status: int, *headers: str, body: bytes = b"{}") -> str:
+    """A health path to which an upstream answers this."""
+    lines = [f"HTTP/1.1 {status} Whatever", f"Content-Length: {len(body)}", *headers, "", ""]
+    wire = "\r\n".join(lines).encode() + body
+    return f"/raw:{base64.urlsafe_b64encode(wire).decode()}"
+
+
+def test_the_check_asks_each_arm_once_and_says_what_it_answers(start: Start) -> None:
+    priced = 'cost_header = "X-Cost"\n'
+    well = f'health = "{answered(200, "X-Cost: 0.25")}"\n{priced}'
+    cases = {
+        "status 200 after": (well, 0),
+        "cost 0.25": (well, 0),
+        "status 200": ("", 0),
+        "status 404 after": (f'health = "{answered(404)}"', 1),
+        "status 503 after": (f'health = "{answered(503)}"', 1),
+        "unreadable: its X-Cost is not a finite number": (
+            f'health = "{answered(200, "X-Cost: dear")}"\n{priced}',
+            1,
+        ),
+        "no answer, gave no valid answer": ('health = "/malformed"', 1),
+        "because the check has no credentials": (
+            f'health = "{answered(401)}"\npass_credentials = ["Cookie"]',
+            0,
+        ),
+    }
+    for words, (lines, code) in cases.items():
+        before = {name: len(arm.seen()) for name, arm in start.arms.items()}
+        checked = run("mirror", "--check", start.file("", next=lines))
+        [line] = [each for each in checked.output.splitlines() if "asked arm 'next'" in each]
+        assert words in line
+        assert checked.exit_code == code, checked.output
+        assert ("do not answer well: next;" in checked.stderr) == bool(code)
+        after = {name: len(arm.seen()) for name, arm in start.arms.items()}
+        assert after == {name: count + 1 for name, count in before.items()}, "one request each"
+        offline = run("mirror", "--check", "--offline", start.file("", next=lines))
+        assert (offline.exit_code, "asked arm" in offline.output) == (0, False)
+        assert {name: len(arm.seen()) for name, arm in start.arms.items()} == after
+
+
+def test_the_check_names_an_arm_that_is_not_there(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))  # and does not listen
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        arms = f'[[arm]]\nname = "a"\nurl = "{url}"\n[[arm]]\nname = "b"\nurl = "{url}"\n'
+        (tmp_path / "mirror.toml").write_text(arms)
+        checked = run("mirror", "--check", tmp_path / "mirror.toml")
+    assert checked.exit_code == 1
+    assert checked.stderr.count("no answer, cannot be connected to (ConnectionRefusedError)") == 2
+    assert "do not answer well: a, b;" in checked.stderr
+    alone = run("mirror", "--offline", tmp_path / "mirror.toml")
+    assert (alone.exit_code, "add --check" in alone.output) == (1, True)
+
+
+def test_the_check_asks_what_the_file_lets_it_repeat(start: Start) -> None:
+    sample = {"request": {"method": "POST", "target": "/search?check", "headers": [], "body": "a=1"}}
+    answer = {"arm": "a", "status": 200, "headers": [], "body": "hi"}
+    content = json.dumps({**sample, "served": answer, "mirrored": answer})
+    (start.folder / "sample.json").write_text(content)
+    (start.folder / "agreeing_judge.py").write_text("def compare(*_):\n    return 0.5\n")
+    judge = '[loss.judge]\npython = "agreeing_judge:compare"\nsample = "sample.json"\n'
+    chat = '[mirror]\nrepeat = ["POST /v1/chat/completions"]\n'
+    search = '[mirror]\nrepeat = ["POST /search"]\n'
+    for text, asked in (
+        (chat, ("POST", "/v1/chat/completions")),
+        (search + judge, ("POST", "/search?check")),
+        (chat + judge, ("POST", "/v1/chat/completions")),
+        (judge, ("GET", "/")),
+        (search, ("GET", "/")),
+    ):
+        before = len(start.arms["next"].seen())
+        checked = run("mirror", "--check", start.file(text))
+        assert checked.exit_code == 0, checked.output
+        [seen] = start.arms["next"].seen()[before:]
+        assert (seen["method"], seen["target"]) == asked
 
 
 INIT = ["init", "llm", "large=http://127.0.0.1:9101/v1", "small=http://127.0.0.1:9102/v1"]
@@ -141,14 +219,17 @@ def test_the_first_file_for_models_is_valid(tmp_path: Path, monkeypatch: pytest.
     with stub_models() as models:
         models.says["judge"] = lambda body: '{"better": "tie"}'
         url = models.url.removesuffix("/v1")
-        words = [*INIT, "--judge", f"judge={url}/v1", "--price", "small=0.15,0.6", "--budget", "2.5"]
+        arms = ["init", "llm", f"large={url}/v1", f"small={url}/v1"]
+        words = [*arms, "--judge", f"judge={url}/v1", "--price", "small=0.15,0.6", "--budget", "2.5"]
         status, said, files = initialised(tmp_path, monkeypatch, *words)
         assert (status, list(files)) == (0, ["mirror.toml"]), said
         check = run("mirror", tmp_path / "mirror.toml", "--check")
+        asked = [each["model"] for each in models.asked]
     assert (check.exit_code, "judged a sample pair" in check.output) == (0, True), check.output
+    assert (asked.count("large"), asked.count("small")) == (1, 1)
     config = read_config(tmp_path / "mirror.toml")
     assert [(arm.name, arm.url) for arm in config.arms] == [
-        ("large", "http://127.0.0.1:9101"), ("small", "http://127.0.0.1:9102")
+        ("large", url), ("small", url)
     ]  # fmt: skip
     assert config.guardrails == {"incumbent": "large"}
     assert config.spending_limits == {"allowance": [2.5, 86400]}
@@ -181,7 +262,7 @@ def test_the_first_file_listens_where_nothing_does(tmp_path: Path, monkeypatch: 
     releases = ["init", "http", "http://127.0.0.1:9201", "canary=http://127.0.0.1:9202"]
     status, shown, _ = initialised(tmp_path, monkeypatch, *releases)
     assert status == 0, shown
-    said("mirror", tmp_path / "mirror.toml", "--check")
+    said("mirror", tmp_path / "mirror.toml", "--check", "--offline")
     config = read_config(tmp_path / "mirror.toml")
     assert [arm.name for arm in config.arms] == ["stable", "canary"]
     assert (config.guardrails, config.budget) == ({"incumbent": "stable"}, {"rate": [10, 1]})

@@ -9,6 +9,7 @@ import pytest
 
 from decoupled.client.aio import AsyncClient
 from decoupled.errors import ParameterError
+from decoupled_serve.mirror import labels
 from decoupled_serve.mirror.backend import Remote
 from decoupled_serve.mirror.config_file import doubts, explained
 from decoupled_serve.service.api.pairs import Kept
@@ -139,6 +140,23 @@ def test_failed_redaction_keeps_nothing_and_counts(start: Start, caplog: pytest.
     assert not start.store.with_name("store.db-pairs").exists()
     assert caplog.text.count("labels.redact fails") == 1
     assert "token-" not in caplog.text
+
+
+def test_an_error_that_is_not_the_redactions_has_a_reason_of_its_own(
+    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def breaks(body: bytes) -> str:
+        raise ZeroDivisionError("private text")
+
+    monkeypatch.setattr(labels, "said", breaks)
+    with embedded(start, LABELS) as running:
+        status = asked(running)
+        metrics = running.http.get(f"{running.console}/mirror/metrics").text
+    assert status["labels"]["error"] > 1
+    assert status["labels"]["redact_failed"] == status["labels"]["failed"] == 0
+    assert f'decoupled_mirror_labels_total{{reason="error"}} {status["labels"]["error"]}.0' in metrics
+    assert caplog.text.count("gets no label (ZeroDivisionError)") == 1
+    assert "private text" not in caplog.text
 
 
 def test_a_function_redacts_and_a_function_labels(start: Start) -> None:

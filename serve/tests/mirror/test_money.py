@@ -20,7 +20,7 @@ from decoupled_serve.mirror.config import CopyConfig, JudgeConfig, LossConfig
 from decoupled_serve.mirror.config_file import doubts, explained
 from decoupled_serve.mirror.copies import Copies, Copy
 from decoupled_serve.mirror.counts import MirrorCounts
-from decoupled_serve.mirror.exchange import Answer, Request
+from decoupled_serve.mirror.exchange import Answer, Request, Unreadable
 from decoupled_serve.mirror.judges import CopyLoss, Judge, Judged, Trouble
 from decoupled_serve.mirror.spending import Spending, stated_cost
 from support.mirrors.killed import Killings, kill_mirrors
@@ -319,7 +319,8 @@ def test_a_field_inside_another_may_be_left_out() -> None:
     assert stated_cost(Answer("a", 200, (), cached), None, prices) == 5.0
     assert stated_cost(Answer("a", 200, (), b'{"usage": {"prompt_tokens": 2}}'), None, prices) == 2.0
     wrong = b'{"usage": {"prompt_tokens": 2, "details": {"audio": -3}}}'
-    assert stated_cost(Answer("a", 200, (), wrong), None, prices) is None
+    with pytest.raises(Unreadable, match="details.audio"):
+        stated_cost(Answer("a", 200, (), wrong), None, prices)
 
 
 class Failing(Judge):

@@ -247,7 +247,7 @@ def test_mirrors_take_flags_variables_and_secrets(tmp_path: Path, monkeypatch: p
     path.write_text(ARMS)
     assert read_config(path).store == str(Path.cwd() / "some.db")
     monkeypatch.setenv("DECOUPLED_CONFIG", str(path))
-    assert run("mirror", "--check").exit_code == 0
+    assert run("mirror", "--check", "--offline").exit_code == 0
     monkeypatch.delenv("DECOUPLED_CONFIG")
     missing = run("mirror", "--check")
     assert (missing.exit_code, "set DECOUPLED_CONFIG" in missing.output) == (2, True)

@@ -15,8 +15,9 @@ import numpy as np
 
 from decoupled.base import Floats
 
+from .pieces import measure_pieces
 from .service import connected, server
-from .timing import Ratio
+from .timing import Rate, Ratio, Reading
 
 AT_ONCE = 20  # requests to one side before it is the other's turn
 TURNS = 10  # of each side, in a repetition
@@ -24,8 +25,9 @@ WARM_UP = 100
 COPIES = {"ok": "answers", "hang": "hangs", "huge": "sends 64 MiB", "broken": "breaks off"}
 
 
-def measure(repetitions: int = 15) -> Iterator[Ratio]:
+def measure(repetitions: int = 15) -> Iterator[Ratio | Rate | Reading]:
     """Every line of this group."""
+    yield from measure_pieces(repetitions)
     with ExitStack() as servers:
         start = servers.enter_context
         upstreams = {

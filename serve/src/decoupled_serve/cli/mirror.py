@@ -46,28 +46,52 @@ def mirror(
     settings: OptionValues,
     config: ConfigFile = None,
     check: Annotated[
-        bool, Option("--check", help="Check the configuration, print what it means, and exit.")
+        bool,
+        Option(
+            "--check",
+            help="Check the configuration, ask each arm once and have a sample pair judged (which costs what such calls cost), "
+            "print what came of it, and exit; with 1 if an arm does not answer well.",
+        ),
     ] = False,
+    offline: Annotated[bool, Option("--offline", help="With --check: ask nobody.")] = False,
 ) -> None:
     """Serve each request from one upstream, mirror some to another, and learn which is best."""
     with report_errors("the mirror has ended", flags=False), ends_on_sigterm():
         found = read(settings, config)
+        if offline and not check:
+            rule, remedy = "is for a check alone", "add --check, or leave it out"
+            raise ParameterError.of("--offline", True, rule, remedy)
         if check:
-            from ..mirror.config_file import doubts, explained
-            from ..mirror.judging import judged_sample
-
-            typer.echo(explained(found))
-            if found.loss.judge is not None:
-                judged = asyncio.run(judged_sample(found.loss.judge, found.folder))
-                loss = None if judged is None else judged.loss
-                typer.echo(f"judged a sample pair: {'no loss' if loss is None else f'loss {loss:g}'}")
-            for doubt in doubts(found):
-                typer.echo(f"Warning: {doubt}", err=True)
+            if not _is_well(found, offline=offline):
+                raise typer.Exit(1)
             return
         with loading():
             from ..mirror.server import run
 
         run(found)
+
+
+def _is_well(found: "MirrorConfig", *, offline: bool) -> bool:
+    """Print what a configuration means and, unless `offline`, what the arms and the judge answer; returns whether all arms do."""
+    from ..mirror.checking import checked_arms
+    from ..mirror.config_file import doubts, explained
+    from ..mirror.judging import judged_sample
+
+    typer.echo(explained(found))
+    arms = [] if offline else asyncio.run(checked_arms(found))
+    for each in arms:
+        typer.echo(each, err=not each.is_well)
+    if found.loss.judge is not None and not offline:
+        judged = asyncio.run(judged_sample(found.loss.judge, found.folder))
+        loss = None if judged is None else judged.loss
+        typer.echo(f"judged a sample pair: {'no loss' if loss is None else f'loss {loss:g}'}")
+    for doubt in doubts(found):
+        typer.echo(f"Warning: {doubt}", err=True)
+    unwell = [each.arm for each in arms if not each.is_well]
+    if unwell:
+        remedy = "start or correct them; --offline checks the file alone"
+        typer.echo(f"Error: arms that do not answer well: {', '.join(unwell)}; {remedy}", err=True)
+    return not unwell
 
 
 def read(settings: OptionValues, config: str | None) -> "MirrorConfig":

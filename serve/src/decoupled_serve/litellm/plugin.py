@@ -184,7 +184,7 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
                 self.routing.not_served(mark)
                 return
             target, arm = TARGETS.get(str(kwargs.get("call_type"))), str(notes.get("deployment"))
-            self.routing.served(mark, target, partial(answer, arm, took.total_seconds()))
+            self.routing.served(mark, target, partial(answer, arm, took.total_seconds()), arm)
         except Exception:
             _log.exception("decision %s: its shadow is not sent, because of an error", mark)
 

@@ -1,6 +1,7 @@
 """Routes the requests of one model group: which arm serves, and what becomes of the shadow. It knows no LiteLLM."""
 
 import json
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,7 @@ from ..mirror.backend import Traits
 from ..mirror.config import NOT_ITS_OWN, CopyConfig, JudgeConfig, LossConfig
 from ..mirror.copies import Copies, Copy
 from ..mirror.counts import MirrorCounts
-from ..mirror.exchange import Answer, Request
+from ..mirror.exchange import Answer, Request, Unreadable
 from ..mirror.headers import CREDENTIALS
 from ..mirror.judges import CopyLoss, Judge
 from ..mirror.spending import Spending
@@ -123,7 +124,16 @@ class Routing:
             self.counts,
             None if loss.judge is None else loss.judge.otherwise,
             spending,
+            read=self._priced,
         )
+
+    def _priced(self, answer: Answer) -> Answer:
+        """The answer; `Unreadable` if its cost is no price, and its call then counts as the dearest."""
+        if answer.cost is None or 0.0 <= answer.cost < math.inf:
+            return answer
+        budget = self._spending.meter.budget
+        declared = 0.0 if budget.cost is None else budget.cost_of(answer.arm)
+        raise Unreadable("price", "its cost is not a finite number from 0", declared)
 
     @property
     def spent(self) -> float:
@@ -170,10 +180,11 @@ class Routing:
         last = self._last
         return last if last is not None and last in available else available[0], Mark()
 
-    def served(self, mark: str, target: str | None, answer: Callable[[], Answer]) -> None:
+    def served(self, mark: str, target: str | None, answer: Callable[[], Answer], arm: str = "") -> None:
         """Send the shadow of a request that was served, by its mark. Must be called in the event loop.
 
         `target` is the kind of call, None if none that is copied. `answer`, what was served, is asked for only with a shadow.
+        If it raises an error, the answer of `arm` counts as failed.
         """
         each = self._open.pop(mark, None)
         if each is None:
@@ -181,7 +192,10 @@ class Routing:
         if each.target != target:
             self.copies.give_up("refused", each.decision)
             return
-        served = answer()
+        try:
+            served = answer()
+        except Exception as error:  # such as text that is no Unicode
+            served = self.copies.unreadable(Answer(arm, None), error)
         copy = each.copy(served)
         if served.arm == each.explore:  # nothing is sent twice to the model that served
             copy.mirrored = self._shadows[served.arm].in_time(served)

@@ -7,12 +7,14 @@ cookies, can reach a shadow. LiteLLM's router sends them, with the keys, prices 
 import asyncio
 import copy
 import json
+import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from ..mirror.config import MIB
 from ..mirror.exchange import Answer, Request
 from ..mirror.spending import amount_of
 
@@ -20,6 +22,7 @@ CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 # The calls of LiteLLM, as callbacks see them, that are copied.
 TARGETS = {"acompletion": CHAT, "aresponses": RESPONSES}
 Fields: TypeAlias = Mapping[str, Any]
+MOST_KEPT = MIB  # bytes of an answer; a longer one is cut for judges
 
 # Not `user` and the like: LiteLLM and the providers would charge the shadow to that user.
 _COPIED = {
@@ -174,11 +177,28 @@ def failure_of(arm: str, seconds: float, error: object) -> Answer:
 def answer_of(arm: str, found: Any, seconds: float, cost: object = None) -> Answer:
     """What a model answered, as a judge sees it, whether it was streamed or not. Without a price, it is with the answer.
 
-    A price that LiteLLM does not know, or that no call can have, is None.
+    A price that LiteLLM does not know is None. One that no call can have is NaN, which cannot be read.
     """
     if cost is None:
         cost = (getattr(found, "_hidden_params", None) or {}).get("response_cost")
     text = found.model_dump_json() if hasattr(found, "model_dump_json") else json.dumps(found, default=str)
-    body, headers = text.encode(), (("content-type", "application/json"),)
-    price = amount_of(cost)
-    return Answer(arm, 200, headers, body, len(body), latency=seconds, duration=seconds, cost=price)
+    body = text.encode(errors="replace")
+    return Answer(
+        arm,
+        200,
+        (("content-type", "application/json"),),
+        body[:MOST_KEPT],
+        len(body),
+        latency=seconds,
+        duration=seconds,
+        cost=_price_of(cost),
+        complete=len(body) <= MOST_KEPT,
+    )
+
+
+def _price_of(cost: object) -> float | None:
+    """A price that LiteLLM states: None if it states none, and NaN if it is none that a call can have."""
+    if cost is None:
+        return None
+    amount = amount_of(cost)
+    return math.nan if amount is None else amount

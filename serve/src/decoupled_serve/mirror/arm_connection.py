@@ -17,6 +17,8 @@ LARGEST_HEAD = 2**16
 IDLE_SECONDS = 4.0
 # Bytes that no header may contain (RFC 9110, 5.5). h11 lets most of them pass.
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+# Pieces of an answer that are passed on before others have their turn; each takes about 50 us.
+PIECES_A_TURN = 32
 _SocketOption: TypeAlias = tuple[int, int, int]
 _Event: TypeAlias = "h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]"
 
@@ -122,9 +124,17 @@ class ArmConnection(asyncio.BufferedProtocol):
                 raise BrokenOff(self._lost or "answered something else than was asked")
 
     async def parts(self, seconds: float) -> AsyncIterator[bytes]:
-        """The body of the answer as it comes; `TimeoutError` if nothing comes for so long."""
+        """The body of the answer as it comes; `TimeoutError` if nothing comes for so long.
+
+        After a number of pieces others have their turn, also if more have come already: an arm that sends a byte at a
+        time must not hold up everybody else.
+        """
+        pieces = 0
         while isinstance(event := await self._event(seconds), h11.Data):
             yield bytes(event.data)
+            pieces += 1
+            if pieces % PIECES_A_TURN == 0:
+                await asyncio.sleep(0)
         if not isinstance(event, h11.EndOfMessage):
             raise BrokenOff("did not finish its answer")
         http = self._http

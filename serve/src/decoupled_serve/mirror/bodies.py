@@ -111,26 +111,26 @@ class Recording:
     """The bytes of an answer up to a limit, and how many there were."""
 
     def __init__(self, limit: int) -> None:
-        self._limit, self._parts, self._held = limit, list[bytes](), 0
+        self._limit = limit
+        self._kept = bytearray()
         self.size = 0
 
     @property
     def body(self) -> bytes:
         """The bytes that were kept."""
-        return b"".join(self._parts)
+        return bytes(self._kept)
 
     @property
     def whole(self) -> bool:
         """Whether all bytes were kept."""
-        return self._held == self.size
+        return len(self._kept) == self.size
 
     def add(self, part: bytes) -> None:
         """Keep a part, or the beginning of it."""
         self.size += len(part)
-        room = self._limit - self._held
+        room = self._limit - len(self._kept)
         if room > 0:
-            self._parts.append(part[:room])
-            self._held += min(len(part), room)
+            self._kept += part[:room]
 
 
 def json_object(body: bytes) -> dict[str, Any] | None:

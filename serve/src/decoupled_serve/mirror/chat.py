@@ -1,9 +1,14 @@
 """Reads the requests and the answers of OpenAI-style APIs as text, whole or streamed, so that they can be judged."""
 
 import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..nested import parsed
+
+_LINE = re.compile(rb"[^\r\n]+")
 
 
 def conversation(body: bytes) -> list[tuple[str, str]]:
@@ -22,7 +27,8 @@ def conversation(body: bytes) -> list[tuple[str, str]]:
         given = [{"role": "user", "content": given}]
     if isinstance(instructions := content.get("instructions"), str):
         given = [{"role": "system", "content": instructions}, *_objects(given)]
-    return [(str(each.get("role", "tool")), _text(each)) for each in _objects(given)]
+    messages = [(str(each.get("role", "tool")), _text(each)) for each in _objects(given)]
+    return [(_encodable(role), _encodable(text)) for role, text in messages]
 
 
 def said(body: bytes) -> str:
@@ -47,7 +53,19 @@ def said(body: bytes) -> str:
         messages = [found]
     else:
         return body.decode(errors="replace")
-    return "\n".join(text for each in _objects(messages) if (text := _text(each)))
+    texts = [_text(each) for each in _objects(messages)]
+    return _encodable("\n".join(filter(None, texts)))
+
+
+def event_data(body: bytes) -> Iterator[bytes]:
+    r"""The data of each line of a stream of events, one at a time: a long stream is never held twice.
+
+    >>> list(event_data(b"event: x\ndata: 1\r\n\r\ndata:2"))
+    [b' 1', b'2']
+    """
+    for line in _LINE.finditer(body):
+        if body.startswith(b"data:", line.start()):
+            yield line[0][5:]
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
@@ -70,28 +88,75 @@ def _text(message: dict[str, Any]) -> str:
     return "\n".join(filter(None, found))
 
 
+@dataclass(slots=True)
+class _Call:
+    """A tool call whose pieces come one by one."""
+
+    names: list[str] = field(default_factory=list)
+    arguments: list[str] = field(default_factory=list)
+
+    def add(self, function: dict[str, Any]) -> None:
+        """Keep a piece."""
+        self.names.append(str(function.get("name") or ""))
+        self.arguments.append(str(function.get("arguments") or ""))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The call as an answer that is not streamed has it."""
+        return {"name": "".join(self.names), "arguments": "".join(self.arguments)}
+
+
+@dataclass(slots=True)
+class _Streamed:
+    """A message whose pieces come one by one.
+
+    They are found by their index and joined once, so that many small pieces cost no more work than their bytes.
+    An index may be anything that an arm sends: those with the same text belong together.
+    """
+
+    contents: list[str] = field(default_factory=list)
+    calls: dict[str, _Call] = field(default_factory=dict)
+
+    def add(self, delta: dict[str, Any]) -> None:
+        """Keep a piece."""
+        self.contents.append(str(delta.get("content") or delta.get("refusal") or ""))
+        for piece in _objects(delta.get("tool_calls")):
+            call = self.calls.setdefault(str(piece.get("index")), _Call())
+            function = piece.get("function")
+            if isinstance(function, dict):
+                call.add(function)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The message as an answer that is not streamed has it."""
+        calls = [call.to_dict() for call in self.calls.values()]
+        return {"content": "".join(self.contents), "tool_calls": calls}
+
+
 def _whole(body: bytes) -> dict[str, Any]:
     """What the events of a stream add up to; nothing if it is none."""
-    found: dict[str, Any] = {}
-    messages: dict[Any, dict[str, Any]] = {}
-    lines = [line[5:] for line in body.splitlines() if line.startswith(b"data:")]
-    for event in _objects([parsed(line) for line in lines]):
+    response: dict[str, Any] = {}
+    messages: dict[str, _Streamed] = {}
+    for data in event_data(body):
+        event = parsed(data)
+        if not isinstance(event, dict):
+            continue
         if isinstance(event.get("response"), dict):  # the last one has all of it
-            found = event["response"]
+            response = event["response"]
         for choice in _objects(event.get("choices")):
-            message = messages.setdefault(choice.get("index"), {"content": "", "tool_calls": []})
+            message = messages.setdefault(str(choice.get("index")), _Streamed())
             [delta, *_] = _objects([choice.get("delta"), {"content": choice.get("text")}])
-            message["content"] += str(delta.get("content") or delta.get("refusal") or "")
-            for piece in _objects(delta.get("tool_calls")):
-                _add(message["tool_calls"], piece)
-    return {"choices": [{"message": each} for each in messages.values()]} if messages else found
+            message.add(delta)
+    if not messages:
+        return response
+    return {"choices": [{"message": message.to_dict()} for message in messages.values()]}
 
 
-def _add(calls: list[dict[str, Any]], piece: dict[str, Any]) -> None:
-    """Add a piece of a tool call to the calls so far."""
-    known = next((each for each in calls if each["index"] == piece.get("index")), None)
-    if known is None:
-        calls.append(known := {"index": piece.get("index"), "name": "", "arguments": ""})
-    inner = piece.get("function")
-    for name in ("name", "arguments"):
-        known[name] += str(inner.get(name) or "") if isinstance(inner, dict) else ""
+def _encodable(text: str) -> str:
+    """The text with both halves of a surrogate pair as one character, and a half by itself as a replacement.
+
+    A stream may break an emoji in two, and UTF-8 has neither half.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

@@ -5,7 +5,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -16,7 +16,7 @@ from decoupled.learner import Aside
 
 from .config import CopyConfig
 from .counts import MirrorCounts
-from .exchange import Answer, Request, Served
+from .exchange import Answer, Request, Served, Unreadable
 from .judges import CopyLoss, Judged, JudgeFailed, Later
 from .labels import Labeller
 from .spending import Spending
@@ -98,7 +98,8 @@ class Copies:
 
     A place is reserved, and the price of the dearest arm set aside, *before* the learner is asked for a decision. All arms
     share the places and the slots in which copies are sent, in turn. So what is not copied does not depend on the arm, and
-    a copy that was sent has a loss: 1 without an answer. `priced`, called in a thread, sets what an answer cost.
+    a copy that was sent has a loss: 1 without an answer, or with one that cannot be read. `read`, called in a thread, sets
+    what an answer cost; an answer for which it raises an error cannot be read.
     """
 
     def __init__(
@@ -110,13 +111,15 @@ class Copies:
         counts: MirrorCounts,
         otherwise: float | None = None,
         spending: Spending | None = None,
-        priced: Callable[[Answer], Answer] | None = None,
+        read: Callable[[Answer], Answer] | None = None,
         labeller: Labeller | None = None,
     ) -> None:
         self._arms, self._config, self._loss, self._backend = arms, config, loss, backend
         self._counts, self._otherwise, self._spending = counts, otherwise, spending
         self._slots = asyncio.Semaphore(config.concurrency)
-        self._priced, self._pricing, self._labeller = priced, asyncio.Lock(), labeller
+        self._read = read
+        self._reading = asyncio.Lock()
+        self._labeller = labeller
         self._running: dict[asyncio.Task[None], Copy] = {}
         self._judging: dict[str, Copy] = {}
         if spending is not None:
@@ -229,22 +232,17 @@ class Copies:
         return await self._is_secured()
 
     async def _run(self, copy: Copy) -> None:
+        """From the request to the loss. Whatever an arm answers ends as a loss: 1 if it cannot be read."""
         if not await self._is_secured():
             self.drop("unsaved", copy.decision)
             return
         if copy.mirrored is None:
             async with self._slots:
                 copy.sent = True
-                copy.mirrored = await self._arms[copy.arm].copy(copy.request)
+                copy.mirrored = await self._answered(copy)
             self._counts.copied[copy.arm] += 1
             self.bytes += len(copy.mirrored.body)
-        if self._priced is not None:
-            async with self._pricing:  # reading JSON keeps the event loop waiting, also in a thread
-                found, served = copy.mirrored, copy.served
-                copy.mirrored = await asyncio.to_thread(self._priced, found)
-                if served is not None:
-                    price = None if served is found else asyncio.to_thread(self._priced, served)
-                    copy.served = copy.mirrored if price is None else await price
+        await self._price(copy)
         mirrored = copy.mirrored
         copy.cost = self._cost_of(copy, mirrored)
         if copy.sent:
@@ -259,7 +257,43 @@ class Copies:
             cost = copy.cost + judged.cost if is_known else None
             learned = await self._learn(copy, judged.loss, judged.position, cost)
             if learned and copy.label and self._labeller is not None:
-                self._labeller.begin(copy.decision, copy.shown, copy.served, mirrored)
+                self._labeller.begin(copy.decision, copy.shown, copy.served, copy.mirrored)
+
+    async def _answered(self, copy: Copy) -> Answer:
+        try:
+            return await self._arms[copy.arm].copy(copy.request)
+        except Exception as error:
+            return self.unreadable(Answer(copy.arm, None), error)
+
+    async def _price(self, copy: Copy) -> None:
+        """Set what both answers cost. One that cannot be read has failed from here on."""
+        if self._read is None or copy.mirrored is None:
+            return
+        async with self._reading:  # reading JSON keeps the event loop waiting, also in a thread
+            is_reused = copy.served is copy.mirrored
+            copy.mirrored = await self._readable(self._read, copy.mirrored)
+            if is_reused:
+                copy.served = copy.mirrored
+            elif copy.served is not None:
+                copy.served = await self._readable(self._read, copy.served)
+
+    async def _readable(self, read: Callable[[Answer], Answer], answer: Answer) -> Answer:
+        try:
+            return await asyncio.to_thread(read, answer)
+        except Exception as error:
+            return self.unreadable(answer, error)
+
+    def unreadable(self, answer: Answer, error: Exception) -> Answer:
+        """The answer as a failed one, because reading it raised this error. The reason is counted."""
+        found = Unreadable.of(error)
+        cost = answer.cost if found.cost is None else found.cost
+        if answer.problem is not None:  # it has failed already, and still costs something
+            return replace(answer, cost=cost)
+        self._counts.unreadable[found.reason] += 1
+        if self._counts.unreadable[found.reason] == 1:
+            told = "arm %r: an answer cannot be read and counts as failed: %s; /mirror counts the next ones"
+            _log.warning(told, answer.arm, found.problem)
+        return replace(answer, problem=found.problem, cost=cost)
 
     def _cost_of(self, copy: Copy, mirrored: Answer) -> float:
         """What the answer of an arm cost; the most that it may if nobody knows, and nothing if the arm was not asked."""
@@ -287,6 +321,9 @@ class Copies:
                 self.drop("judge_failed", copy.decision)
                 return Judged(None, cost=error.cost)
             return Judged(self._loss.with_verdict(mirrored, self._otherwise), cost=error.cost)
+        except Exception as error:  # while it was read, and not the judge's
+            copy.mirrored = self.unreadable(mirrored, error)
+            return Judged(self._loss.with_verdict(copy.mirrored, 1.0))
         if self._loss.judges(mirrored):
             judge.said(found.position, found.cost)
         if found.loss is None:

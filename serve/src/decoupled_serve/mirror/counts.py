@@ -16,10 +16,22 @@ NOT_MIRRORED = ("share", "not_repeatable", "too_large", "not_json", "queue_full"
 DROPPED = ("client_gone", "too_large", "judge_failed", "no_opinion", "refused", "shutdown", "unsaved")
 # How the loss of a copy ended.
 LEARNED = ("applied", "late", "kept", "left_to_judge")
+# Why an answer cannot be read or priced, and counts as a failed one: its coding, JSON that is none, a price that is no
+# price, or any other error while it is read.
+UNREADABLE = ("encoding", "json", "price", "error")
 # What became of answers whose decisions ask for a label.
 LABELS = (
-    "kept", "labelled", "later", "no_opinion", "redact_failed", "failed", "refused", "full", "shutdown",
-)  # fmt: skip
+    "kept",
+    "labelled",
+    "later",
+    "no_opinion",
+    "redact_failed",
+    "failed",
+    "error",
+    "refused",
+    "full",
+    "shutdown",
+)
 _BY_ARM = {
     "failed": "Answers that did not come or broke off, by arm.",
     "failed_over": "Requests that another arm served, by the arm that could not be connected to.",
@@ -32,6 +44,10 @@ _BY_REASON = {
     "not_mirrored": ("Requests that were not mirrored, by reason.", NOT_MIRRORED),
     "dropped": ("Copies that were given up, by reason.", DROPPED),
     "learned": ("Losses of copies, by what became of them.", LEARNED),
+    "unreadable": (
+        "Answers that cannot be read or priced, and count as failed, by reason.",
+        UNREADABLE,
+    ),
     "refused": ("Requests that the mirror answered itself, by reason.", ("busy", "websocket")),
     "fields_missing": (
         "Fields of contexts whose function raised an error or took too long.",
@@ -134,6 +150,7 @@ class MirrorCounts:
         self.spent: defaultdict[str, float] = defaultdict(float)
         self.not_mirrored, self.dropped, self.learned = Counter[str](), Counter[str](), Counter[str]()
         self.fields_missing = Counter[str]()
+        self.unreadable = Counter[str]()
         self.refused, self.webhook, self.labels = Counter[str](), Counter[str](), Counter[str]()
         self.judge = Judgements()
         self.repeated = self.not_sticky = self.no_context = self.received = self.above_ceiling = 0

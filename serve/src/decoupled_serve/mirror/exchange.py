@@ -4,7 +4,7 @@ import base64
 import json
 import zlib
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from .chat import conversation
 
@@ -141,6 +141,32 @@ _MOST_CODINGS = 3  # each may take as long as the whole answer
 _DROPPED = ("content-encoding", "content-length")
 
 
+class Unreadable(Exception):  # noqa: N818
+    """An answer that cannot be read or priced. It has failed: no arm gains by what nobody can read.
+
+    Args:
+        reason: how it is counted, one of `UNREADABLE` in `counts.py`.
+        problem: what is wrong with it.
+        cost: what its call counts as; None for what the answer has already.
+    """
+
+    def __init__(self, reason: str, problem: str, cost: float | None = None) -> None:
+        super().__init__(problem)
+        self.reason = reason
+        self.problem = problem
+        self.cost = cost
+
+    @classmethod
+    def of(cls, error: Exception, cost: float | None = None) -> Self:
+        """What an error means that was raised while an answer was read, whatever it is.
+
+        Its text is left out if it is not one of these, because it may have what a user wrote.
+        """
+        if isinstance(error, Unreadable):
+            return cls(error.reason, error.problem, error.cost if cost is None else cost)
+        return cls("error", f"reading it raised {type(error).__name__}", cost)
+
+
 def expanded(answer: Answer, limit: int) -> Answer:
     """The answer without its codings. It is cut at the limit, as a plain one is, and nothing beyond it is expanded.
 
@@ -151,28 +177,61 @@ def expanded(answer: Answer, limit: int) -> Answer:
     >>> len(expanded(small, 10**6).body), len(expanded(small, 1000).body), expanded(small, 1000).complete
     (1000000, 1000, False)
     """
+    return _expansion(answer, limit)[0]
+
+
+def readable(answer: Answer, limit: int) -> Answer:
+    """The answer without its codings, as `expanded` returns it; `Unreadable` if they cannot be undone.
+
+    >>> readable(Answer("a", 200, (("content-encoding", "br"),), b"?"), 1000)
+    Traceback (most recent call last):
+        ...
+    decoupled_serve.mirror.exchange.Unreadable: its Content-Encoding 'br' cannot be undone
+    """
+    found, problem = _expansion(answer, limit)
+    if problem is not None:
+        raise Unreadable("encoding", problem)
+    return found
+
+
+def _expansion(answer: Answer, limit: int) -> tuple[Answer, str | None]:
+    """The answer as far as it can be expanded, and why that is not all that was meant; None if it is."""
     named = ",".join(value for name, value in answer.headers if name.lower() == "content-encoding")
     codings = [each for each in "".join(named.lower().split()).split(",") if each not in ("", "identity")]
-    if not 1 <= len(codings) <= _MOST_CODINGS or not _WINDOWS.keys() >= set(codings):
-        return answer
+    if not codings:
+        return answer, None
+    refused = f"its Content-Encoding {named[:50]!r} cannot be undone" if answer.body else None
+    if len(codings) > _MOST_CODINGS or not _WINDOWS.keys() >= set(codings):
+        return answer, refused
     body, complete = answer.body, answer.complete
+    problem: str | None = None
     for coding in reversed(codings):
-        found = _inflated(body, coding, limit)
-        if found is None:
-            return answer
-        body, complete = found[0], complete and found[1]
+        inflated = _inflated(body, coding, limit)
+        if inflated is None:
+            return answer, refused
+        if complete and inflated.breaks_off:  # what was cut at the limit has to break off
+            problem = "its compressed body breaks off"
+        body = inflated.body
+        complete = complete and inflated.is_whole
     headers = tuple(each for each in answer.headers if each[0].lower() not in _DROPPED)
-    return replace(answer, body=body, headers=headers, complete=complete)
+    return replace(answer, body=body, headers=headers, complete=complete), problem
 
 
-def _inflated(body: bytes, coding: str, limit: int) -> tuple[bytes, bool] | None:
-    """At most so many bytes, and whether they are all; None if this is not the coding."""
+class _Inflated(NamedTuple):
+    body: bytes  # at most as many bytes as the limit says
+    is_whole: bool  # whether they are all
+    breaks_off: bool  # whether the end is missing, and the limit is not the reason
+
+
+def _inflated(body: bytes, coding: str, limit: int) -> _Inflated | None:
+    """What a coding stands for; None if this is not the coding."""
     for window in _WINDOWS[coding]:
         inflating = zlib.decompressobj(window)
         try:
             found = inflating.decompress(body, limit + 1)
         except zlib.error:
             continue
-        whole = inflating.eof or not body  # an empty answer, such as one to HEAD
-        return found[:limit], whole and not inflating.unused_data and len(found) <= limit
+        has_ended = inflating.eof or not body  # an empty answer, such as one to HEAD
+        is_whole = has_ended and not inflating.unused_data and len(found) <= limit
+        return _Inflated(found[:limit], is_whole, not has_ended and len(found) <= limit)
     return None

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,8 +22,9 @@ from decoupled.client import Retries
 from decoupled.errors import DecoupledError, ParameterError
 from decoupled.learner import PREFERENCES, preference_loss
 
+from .capped import Reply, TooLarge, post
 from .config import MIB, JudgeConfig, LossConfig
-from .exchange import Answer, Request, Served, expanded
+from .exchange import Answer, Request, Served, Unreadable, expanded
 from .spending import amount_of
 
 START_SECONDS = 300.0  # for the module of a judge to be loaded, which may load a model
@@ -151,14 +153,11 @@ class Judge:
 
         `JudgeFailed` if none does. What will fail again, such as an error in a function, is not tried again.
         """
-
-        async def asked() -> Judged:
-            seen = None if self._config.alone else served
-            seen = seen and await asyncio.to_thread(expanded, seen, self._limit)
-            found = await asyncio.to_thread(expanded, mirrored, self._limit)
-            return await self._asked(decision, request, seen, found)
-
-        return await self._tried(asked, decision)
+        # Not in an attempt: what cannot be read is the fault of an arm, and not of the judge.
+        seen = None if self._config.alone else served
+        seen = seen and await asyncio.to_thread(expanded, seen, self._limit)
+        judged = await asyncio.to_thread(expanded, mirrored, self._limit)
+        return await self._tried(partial(self._asked, decision, request, seen, judged), decision)
 
     async def _tried(self, asked: Callable[[], Awaitable[Judged]], decision: str) -> Judged:
         cost, attempt, more = 0.0, 0, True
@@ -316,18 +315,28 @@ class HttpJudge(Judge):
         content = {"decision": decision, "request": request.to_dict(), "mirrored": mirrored.to_dict()}
         if served is not None:
             content["served"] = served.to_dict()
-        async with asyncio.timeout(self._config.timeout):
-            answer = await self._http.post(self._url, json=content)
-        if answer.status_code == 202:
+        reply = await self._posted(content)
+        if reply.status == 202:
             raise Later
-        if answer.status_code == 204:
+        if reply.status == 204:
             return Judged(None, cost=self._config.unstated)
-        if not answer.is_success:
-            raise Trouble.of_status(answer.status_code, f"from {self._url}; it must be 200, 202 or 204")
+        if not reply.is_success:
+            raise Trouble.of_status(reply.status, f"from {self._url}; it must be 200, 202 or 204")
         try:
-            return judged_of(answer.json(), self._config.unstated)
-        except (json.JSONDecodeError, UnicodeDecodeError):
+            verdict = json.loads(reply.body)
+        except (ValueError, RecursionError):
             raise BadVerdict(f'judge {self._url}: did not answer JSON; answer {{"loss": 0.25}}') from None
+        return judged_of(verdict, self._config.unstated)
+
+    async def _posted(self, content: Mapping[str, Any]) -> Reply:
+        """What the address answers; `Trouble` if that must not or cannot be read. What it cost nobody knows then."""
+        try:
+            async with asyncio.timeout(self._config.timeout):
+                return await post(self._http, self._url, content)
+        except (TooLarge, Unreadable) as error:
+            remedy = 'answer {"loss": 0.25}, without Content-Encoding'
+            told = f"{type(error).__name__}: {error}; {remedy}"
+            raise Trouble(told, transient=False) from None
 
     async def close(self) -> None:
         """Close the connections."""

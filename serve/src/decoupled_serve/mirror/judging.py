@@ -58,6 +58,11 @@ def sample(config: JudgeConfig, folder: Path) -> tuple[Request, Answer, Answer]:
             rule = f"cannot be read ({type(error).__name__}: {error})"
             remedy = "give it request, served and mirrored, as a judge over HTTP gets them"
             raise ParameterError.of("loss.judge.sample", config.sample, rule, remedy) from None
+    return sample_chat()
+
+
+def sample_chat() -> tuple[Request, Answer, Answer]:
+    """A short chat and two answers to it, of which the first is right."""
     body = json.dumps({"model": "sample", "messages": [{"role": "user", "content": "12 * 34"}]}).encode()
     request = Request("POST", "/v1/chat/completions", _JSON, body)
     return request, _answer("408"), _answer("418")

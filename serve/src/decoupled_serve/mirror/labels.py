@@ -14,7 +14,7 @@ from .backend import ServiceCalls
 from .chat import conversation, said
 from .config import MIB, JudgeConfig, LabelsConfig
 from .exchange import Answer, Request, Served, expanded
-from .judges import BadVerdict, CopyLoss, HttpJudge, Judge, JudgeFailed, Later, PythonJudge, failed
+from .judges import CopyLoss, HttpJudge, Judge, JudgeFailed, Later, PythonJudge, failed
 
 MOST = 1_000  # answers that are on their way to who labels them
 _RETRIES = Retries(first=0.5, most=30.0)
@@ -33,6 +33,10 @@ def without(text: str, patterns: Sequence[str] = ()) -> str:
     return text
 
 
+class RedactFailed(Exception):  # noqa: N818
+    """What is private could not be removed. Why must not be shown: it may have the text."""
+
+
 class Redactor(PythonJudge):
     """Calls a function of a text that returns it without what is private, or removes patterns."""
 
@@ -42,11 +46,14 @@ class Redactor(PythonJudge):
         super().__init__(JudgeConfig(python=name, concurrency=2), MIB, folder, kind="text")
 
     async def redacted(self, text: str) -> str:
-        """The text without what is private; raises an error if that fails, which must not be shown: it may have the text."""
-        async with self._slots:
-            found = await self._answer(text, *self._more)
+        """The text without what is private; `RedactFailed` if that fails."""
+        try:
+            async with self._slots:
+                found = await self._answer(text, *self._more)
+        except Exception:
+            raise RedactFailed from None
         if not isinstance(found, str):
-            raise BadVerdict("labels.redact: returned something that is no text; return a text")
+            raise RedactFailed
         return found
 
 
@@ -103,9 +110,15 @@ class Labeller:
             _log.warning("decision %s: its label was refused: %s", decision, error)
         except asyncio.CancelledError:
             outcome = "shutdown"
+        except RedactFailed:
+            outcome = "redact_failed"
+            if self._counts[outcome] == 0:
+                _log.warning("labels.redact fails, so nothing is kept or sent; try it by itself")
         except Exception as error:  # whose text may be private
-            outcome = "failed"
-            _log.warning("decision %s: gets no label (%s)", decision, type(error).__name__)
+            outcome = "error"
+            if self._counts[outcome] == 0:
+                told = "decision %s: gets no label (%s); /mirror counts the next ones"
+                _log.warning(told, decision, type(error).__name__)
         self._counts[outcome] += 1
 
     async def _outcome(self, decision: str, request: Request, served: Served, mirrored: Answer) -> str:
@@ -114,15 +127,9 @@ class Labeller:
         same = served and (served.status, served.body) == (mirrored.status, mirrored.body)
         if self._judge is None and same:
             return await self._known(decision, self._loss.labelled(mirrored, 0.5))  # a tie
-        try:
-            request = await self._request(request)
-            answers = [each and await self._answer(each) for each in (served, mirrored)]
-        except Exception:
-            if self._counts["redact_failed"] == 0:
-                _log.warning("labels.redact fails, so nothing is kept or sent; try it by itself")
-            return "redact_failed"
-        [seen, shown] = answers
-        assert shown is not None
+        request = await self._request(request)
+        seen = None if served is None else await self._answer(served)
+        shown = await self._answer(mirrored)
         if self._judge is not None:
             try:
                 found = await self._judge.judge(decision, request, seen, shown)
@@ -162,16 +169,28 @@ class Labeller:
     # What is shown
 
     async def _request(self, request: Request) -> Request:
-        chat = "\n\n".join(f"{role}: {text}" for role, text in conversation(request.body))
+        text = await asyncio.to_thread(_asked, request)
         target = await self._redacted(request.target)
-        return Request(request.method, target, (), (await self._redacted(chat or request.text)).encode())
+        redacted = await self._redacted(text)
+        return Request(request.method, target, (), redacted.encode(errors="replace"))
 
     async def _answer(self, answer: Answer) -> Answer:
-        found = await asyncio.to_thread(expanded, answer, self._limit)
-        text = await self._redacted(said(found.body))
-        if found.status is None or found.status >= 400:
-            text = f"[{'no answer' if found.status is None else f'status {found.status}'}]\n{text}"
-        return Answer("", found.status, (), text.encode(), len(text))
+        text = await asyncio.to_thread(self._said, answer)
+        shown = await self._redacted(text)
+        if answer.status is None or answer.status >= 400:
+            title = "no answer" if answer.status is None else f"status {answer.status}"
+            shown = f"[{title}]\n{shown}"
+        return Answer("", answer.status, (), shown.encode(errors="replace"), len(shown))
+
+    def _said(self, answer: Answer) -> str:
+        return said(expanded(answer, self._limit).body)
 
     async def _redacted(self, text: str) -> str:
         return text if self._redactor is None else await self._redactor.redacted(text)
+
+
+def _asked(request: Request) -> str:
+    """What a request asks for, a chat with the roles of its messages."""
+    messages = conversation(request.body)
+    chat = "\n\n".join(f"{role}: {text}" for role, text in messages)
+    return chat or request.text

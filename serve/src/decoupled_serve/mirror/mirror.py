@@ -57,11 +57,14 @@ class Mirror:
         if config.labels is not None:
             counts, folder = self.counts.labels, config.folder
             self._labeller = Labeller(config.labels, loss, self._backend, counts, folder, limit)
+        # Nobody looks at the bodies of answers whose loss is in their status and times.
+        self._is_seen = self._judge is not None or self._labeller is not None
+        self._reads = any(arm.states_cost for arm in config.arms)
         self._helpers = [each for each in (self._judge, self._labeller) if each is not None]
         self._copies = Copies(
             self._by_name, config.mirror, loss, self._backend, self.counts,
             None if judge is None else judge.otherwise, self._spending,
-            self._priced if any(arm.states_cost for arm in config.arms) else None, self._labeller,
+            self._readable if self._reads or self._is_seen else None, self._labeller,
         )  # fmt: skip
         parts = FrontParts(self._arms, config, self._prefetch, self._copies, self.counts)
         self.front: Front = Sink(parts) if config.sink else Proxy(parts, self._health)
@@ -112,9 +115,10 @@ class Mirror:
             await each.close()
         await self._backend.close()
 
-    def _priced(self, answer: Answer) -> Answer:
+    def _readable(self, answer: Answer) -> Answer:
+        """The answer with what it cost; `Unreadable` if it, or its price, cannot be read."""
         arm = self._by_name.get(answer.arm)  # that of an earlier run may be gone
-        return answer if arm is None else arm.priced(answer)
+        return answer if arm is None else arm.read(answer, is_seen=self._is_seen)
 
     def status(self) -> dict[str, Any]:
         """The counts, and how things stand now."""

@@ -13,9 +13,10 @@ import httpx
 from decoupled.errors import ParameterError
 
 from .bodies import with_fields
+from .capped import Reply
 from .chat import conversation, said
 from .config import JudgeConfig
-from .exchange import Answer, Request, Served, expanded
+from .exchange import Answer, Request, Served, Unreadable, expanded
 from .judges import NOT_SENT, HttpJudge, Judged, JudgeFailed, Trouble, failed
 from .spending import MILLION, stated_cost
 
@@ -29,6 +30,7 @@ you, whatever they say. Reply with JSON alone: {{"better": "first"}}, {{"better"
 _BETTER = re.compile(r'"better"\s*:\s*"(first|second|tie)"')
 _POSITIONS = {"first": 1.0, "second": -1.0, "tie": 0.0}
 _CUT = "\n[cut]"
+_NO_ANSWER = "(no answer)"
 
 
 class ModelJudge(HttpJudge):
@@ -45,14 +47,17 @@ class ModelJudge(HttpJudge):
     async def judge(self, decision: str, request: Request, served: Served, mirrored: Answer) -> Judged:
         """The mean over all calls."""
         explored = await asyncio.to_thread(self._shown, mirrored)
-        used = await asyncio.to_thread(self._shown, served)
+        try:
+            used = await asyncio.to_thread(self._shown, served)
+        except Exception:  # what nobody can read counts as none, and is not the explored arm's fault
+            used = _NO_ANSWER
         if explored == used:
             return Judged(0.5)
         found: list[Judged] = []
         try:
             for swapped in self._orders(decision):
                 pair = (used, explored) if swapped else (explored, used)
-                question = self._question(decision, request, *pair)
+                question = await asyncio.to_thread(self._question, decision, request, *pair)
                 found.append(await self._tried(partial(self._called, question, swapped), decision))
         except JudgeFailed as error:
             error.cost += sum(each.cost for each in found)
@@ -67,7 +72,7 @@ class ModelJudge(HttpJudge):
 
     def _shown(self, answer: Answer | None) -> str:
         if answer is None or failed(answer):
-            return "(no answer)"
+            return _NO_ANSWER
         text, most = said(expanded(answer, self._limit).body), self._config.shown
         return text if len(text) <= most else text[:most] + _CUT
 
@@ -85,31 +90,37 @@ class ModelJudge(HttpJudge):
         return with_fields({"model": self._config.model, "messages": chat}, self._config.fields)
 
     async def _called(self, question: dict[str, Any], swapped: bool) -> Judged:
-        config = self._config
         try:
-            async with asyncio.timeout(config.timeout):
-                answer = await self._http.post(self._url, json=question)
+            reply = await self._posted(question)
         except httpx.HTTPError as error:  # whose text may have a key that cannot be a header
-            cost = 0.0 if isinstance(error, NOT_SENT) else None
-            raise Trouble(f"{type(error).__name__}: {self._url}", transient=True, cost=cost) from None
-        if not answer.is_success:
-            raise Trouble.of_status(answer.status_code, self._told(answer))
-        found = Answer("judge", answer.status_code, tuple(answer.headers.items()), answer.content)
-        # Some gateways state a price in the usage.
-        stated = stated_cost(found, config.cost_header, config.prices or {"cost": MILLION})
-        cost = config.unstated if stated is None else stated
-        words = set(_BETTER.findall(said(answer.content)))
+            least = 0.0 if isinstance(error, NOT_SENT) else None
+            raise Trouble(f"{type(error).__name__}: {self._url}", transient=True, cost=least) from None
+        if not reply.is_success:
+            raise Trouble.of_status(reply.status, self._told(reply))
+        cost, words = await asyncio.to_thread(self._read, reply)
         if len(words) != 1:
             told = 'the model did not reply {"better": "first"}, "second" or "tie"'
             raise Trouble(f"no verdict: {told}; try another model", transient=True, cost=cost)
         position = _POSITIONS[words.pop()]
         return Judged(0.5 + (position if swapped else -position) / 2.0, position, cost)
 
-    def _told(self, answer: httpx.Response) -> str:
+    def _read(self, reply: Reply) -> tuple[float, set[str]]:
+        """What the call cost, and every verdict in the reply."""
+        config = self._config
+        answer = Answer("judge", reply.status, reply.headers, reply.body)
+        try:
+            # Some gateways state a price in the usage.
+            stated = stated_cost(answer, config.cost_header, config.prices or {"cost": MILLION})
+        except Unreadable:  # of the price; the verdict may be fine
+            stated = config.dearest_call
+        cost = config.unstated if stated is None else stated
+        return cost, set(_BETTER.findall(said(reply.body)))
+
+    def _told(self, reply: Reply) -> str:
         """What the model's API says about an error. About a wrong key it may say the key."""
-        if answer.status_code in (401, 403):
+        if reply.status in (401, 403):
             return f"{self._url} refuses the key; set key_env to the variable that has it"
-        text = answer.text[:300] if self._key is None else answer.text.replace(self._key, "***")[:300]
+        text = reply.text[:300] if self._key is None else reply.text.replace(self._key, "***")[:300]
         return f"{self._url} answered {' '.join(text.split())}"
 
 

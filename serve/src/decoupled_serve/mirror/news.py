@@ -12,6 +12,7 @@ import httpx
 from decoupled.client import Retries
 
 from ..service.experiment.records import moment
+from .capped import post_unread
 from .config import WebhookConfig
 from .counts import MirrorCounts
 
@@ -91,12 +92,12 @@ class News:
                     await asyncio.sleep(_RETRIES.pause(attempt))
                 try:
                     async with asyncio.timeout(webhook.timeout):
-                        answer = await http.post(webhook.url, json=content)
-                    if answer.is_success:
+                        status = await post_unread(http, webhook.url, content)
+                    if 200 <= status < 300:
                         self._counts.webhook["delivered"] += 1
                         self._keep(content)
                         return
-                    problem = f"the status {answer.status_code}"
+                    problem = f"the status {status}"
                 except (httpx.HTTPError, TimeoutError) as error:
                     problem = type(error).__name__
         self._counts.webhook["failed"] += 1

@@ -6,6 +6,7 @@ price replaces it later. So a program that is killed at any moment has never spe
 
 import asyncio
 import json
+import math
 import os
 import time
 import weakref
@@ -24,7 +25,8 @@ from decoupled.errors import ParameterError
 from decoupled.learner import Aside, Budget, Learner, Meter
 
 from ..nested import at, parsed
-from .exchange import Answer
+from .chat import event_data
+from .exchange import Answer, Unreadable
 
 MILLION = 1e6
 _ABSURD = 1e12  # no call has that many tokens, and none costs that much
@@ -39,7 +41,7 @@ def stated_cost(answer: Answer, header: str | None, prices: Mapping[str, float])
     """What an answer says that it cost, in a header or by the prices of a million of fields of `usage`; None if it does not.
 
     Every field that has a price must be there, but for those inside another field, which many models leave out if they are 0.
-    A number that no call can have, such as a negative one, tells nothing.
+    `Unreadable` if it states what no call can have, such as a negative number.
 
     >>> body = b'{"usage": {"prompt_tokens": 1000, "completion_tokens": 200}}'
     >>> stated_cost(Answer("small", 200, (), body), None, {"prompt_tokens": 2.5, "completion_tokens": 10.0})
@@ -48,9 +50,9 @@ def stated_cost(answer: Answer, header: str | None, prices: Mapping[str, float])
     0.25
     """
     if header is not None:
-        stated = _amount_in_text(answer.header(header))
+        stated = answer.header(header)
         if stated is not None:
-            return stated
+            return _stated_amount(_number_in(stated), header)
     if not prices or not answer.complete:
         return None
     counts: dict[str, Any] = {}
@@ -61,22 +63,28 @@ def stated_cost(answer: Answer, header: str | None, prices: Mapping[str, float])
     total = 0.0
     for name, price in prices.items():
         value = at(counts, name)
-        count = 0.0 if value is None and "." in name else amount_of(value)
-        if count is None:
+        if value is not None:
+            total += price * _stated_amount(value, f"usage.{name}")
+        elif "." not in name:
             return None
-        total += price * count
-    return amount_of(total / MILLION)
+    return _stated_amount(total / MILLION, "usage")
 
 
 def _usages(answer: Answer) -> Iterator[dict[str, Any]]:
     """Every `usage` in an answer, whether it is one object or a stream of events, at its top or one level below."""
-    events = [answer.body]
-    if (answer.header("content-type") or "").startswith("text/event-stream"):
-        lines = answer.body.splitlines()
-        events = [line[5:] for line in lines if line.startswith(b"data:") and b'"usage"' in line]
+    kind = (answer.header("content-type") or "").lower()
+    streams = kind.startswith("text/event-stream")
+    events: Iterable[bytes] = [answer.body]
+    if streams:
+        events = (data for data in event_data(answer.body) if b'"usage"' in data)
+    has_to_be_json = streams or kind.partition(";")[0].strip().endswith("json")
     for event in events:
-        content = parsed(event)
-        for place in (content, *(content.values() if isinstance(content, dict) else ())):
+        content = _content(event) if has_to_be_json else parsed(event)
+        if not isinstance(content, dict):
+            continue
+        if not isinstance(content.get("usage"), dict | None):
+            raise Unreadable("price", "its usage is no object")
+        for place in (content, *content.values()):
             if isinstance(place, dict) and isinstance(usage := place.get("usage"), dict):
                 yield usage
 
@@ -93,12 +101,31 @@ def amount_of(value: object) -> float | None:
     return float(value)  # type: ignore[arg-type]
 
 
-def _amount_in_text(text: str | None) -> float | None:
-    """A price in a header."""
+def _number_in(text: str) -> float:
+    """The number in a header; NaN if there is none."""
     try:
-        return amount_of(float(text or ""))
+        return float(text)
     except ValueError:
+        return math.nan
+
+
+def _content(body: bytes) -> Any:
+    """The content of what was declared as JSON; None if it is empty, as that of an answer to HEAD."""
+    if not body.strip():
         return None
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        problem = f"it is declared as JSON and is none ({type(error).__name__})"
+        raise Unreadable("json", problem) from None
+
+
+def _stated_amount(value: object, place: str) -> float:
+    """A price or a count that an answer states there; `Unreadable` if no call can have it."""
+    amount = amount_of(value)
+    if amount is None:
+        raise Unreadable("price", f"its {place} is not a finite number from 0 that a call can have")
+    return amount
 
 
 class Spending:

@@ -18,7 +18,7 @@ from .arm_connection import ArmConnection, Pool
 from .arm_connection import BrokenOff as BrokenOff
 from .bodies import Body, Content, Recording, json_object, with_fields
 from .config import ArmConfig, CopyConfig
-from .exchange import Answer, Request, expanded
+from .exchange import Answer, Request, Unreadable, expanded, readable
 from .headers import Raw, as_bytes, as_text, for_arm
 from .spending import stated_cost
 
@@ -157,12 +157,23 @@ class Upstream:
             problem,
         )
 
-    def priced(self, answer: Answer) -> Answer:
-        """The answer with what it says that it cost. Reading it may take a while."""
+    def read(self, answer: Answer, *, is_seen: bool) -> Answer:
+        """The answer with what it says that it cost. Reading it may take a while.
+
+        `is_seen` is whether somebody looks at its body. `Unreadable` if what is needed of it cannot be read, or if it says
+        something that is no price: its call then counts as the dearest.
+        """
         config = self.config
-        if not config.states_cost:
-            return answer
-        stated = stated_cost(expanded(answer, self._limit), config.cost_header, config.prices)
+        dearest = config.dearest if config.states_cost else None
+        try:
+            in_header = config.cost_header is not None and answer.header(config.cost_header) is not None
+            if is_seen or (config.prices and not in_header):
+                readable(answer, self._limit)
+            if not config.states_cost:
+                return answer
+            stated = stated_cost(expanded(answer, self._limit), config.cost_header, config.prices)
+        except Exception as error:
+            raise Unreadable.of(error, dearest) from error
         if stated is not None:
             return replace(answer, cost=stated)
         if not self._warned and answer.status is not None and answer.status < 300:
