@@ -294,7 +294,9 @@ export interface ExperimentIn {
   budget?: BudgetIn | null;
   /** The probability that its intervals or its verdict are ever wrong. */
   risk?: number;
-  /** Whether losses may drift. False needs a policy without contexts and feedback without preferences. It narrows the intervals, and is right only if no arm's mean loss ever changes. */
+  /**
+   * Whether losses may drift. False needs a policy without contexts and feedback without preferences. It narrows the intervals, and is right only if no arm's mean loss ever changes.
+   */
   drift?: boolean;
   /**
    * How many newer decisions wait, in its intervals and its verdict, for one without feedback. After that it counts as `expired_loss` there, or is left out and counted. None: 1,000, or the deadline of labels.

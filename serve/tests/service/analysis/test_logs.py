@@ -310,6 +310,24 @@ def test_they_are_the_sequences_of_their_own_observations(file: str) -> None:
             asked(service, *by, name=name)
 
 
+def test_chances_weigh_the_rounds_of_a_segment_only_if_all_its_requests_have_the_same(file: str) -> None:
+    service = quick_service(file)
+    policy = dc.ContextualLadder(segments=("subject",)).to_dict()
+    settings = Settings(policy, ("small", "large"), context={"country": "text"})
+    service.experiments.put("me", "one", settings, seed=7).result()
+    for number in range(40):
+        context = {"subject": ("law", "art")[number % 2], "country": "ch"}
+        [made] = service.decisions.decide("me", "one", context=context).result()
+        service.decisions.feedback("me", made.id, loss=0.5).result()
+
+    def bases(*by: str) -> set[str]:
+        return {each.verdict.basis for each in asked(service, *by).segments}
+
+    assert bases("subject") == {"paired"}
+    assert bases("country", "subject") == {"paired"}
+    assert bases("country") == {"running"}, "its requests are of two segments of the policy"
+
+
 def test_beyond_the_limit_segments_share_one(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "most_segments", lambda arms: 2)
     service = started(file)
