@@ -34,6 +34,8 @@ def test_a_decision_is_made_again_from_what_it_served() -> None:
     for number in range(60):
         available = None if number % 3 else ["a", "b", "c"]
         decision = first.decide(key=f"user {number}", available=available)
+        assert decision.exploit is not None
+        assert decision.drawn is not None
         served = dc.Served(decision.exploit, decision.drawn, decision.guard)
         assert again.redecide(served, available=available) == decision
         for learner in (first, again):
@@ -56,16 +58,16 @@ def test_a_label_is_overdue_until_it_is_settled_however_often_one_asks() -> None
     first, second, third = learner.decide(count=3)
     for decision in (first, third):
         learner.observe(decision, judged=0.5)
-    assert learner.overdue == ()
+    assert list(learner.overdue) == []
     learner.decide()
-    assert learner.overdue == (first,)
-    assert learner.overdue == (first,)  # though another label is still in time
+    assert list(learner.overdue) == [first]
+    assert list(learner.overdue) == [first]  # though another label is still in time
     learner.forget(first)
-    assert learner.overdue == ()
+    assert list(learner.overdue) == []
     learner.decide(count=2)
-    assert learner.overdue == (third,)
+    assert list(learner.overdue) == [third]
     learner.observe(second, judged=0.5, loss=0.5)  # settles it first
-    assert learner.overdue == ()
+    assert list(learner.overdue) == []
     assert learner.labels is not None
     assert (learner.labels.missing, dc.FTPL().start(arms=2, seed=1).overdue) == (2, ())
 
