@@ -160,9 +160,9 @@ def test_numbered_arms_stay_numbers_while_they_can_and_no_arms_change_nothing() 
     assert list(learner.arms) == [0, 2, 3, 4, 5]
     learner.add_arms(["one", 1])
     assert list(learner.arms) == [0, 2, 3, 4, 5, "one", 1]
-    before = learner.estimates()
+    known = learner.estimates()
     learner.replay([(name, 0.5, 0.125 * place) for place, name in enumerate(learner.arms)])
-    assert (learner.estimates() - before).tolist() == [0.25 * place for place in range(7)]
+    assert (learner.estimates() - known).tolist() == [0.25 * place for place in range(7)]
     learner.decide(available=[1, "one"])
     learner = used(dc.FTPL())
     learner.decide()

@@ -132,9 +132,8 @@ def test_a_decision_that_only_explores_and_many_at_once_take_it_too() -> None:
 
 def test_many_at_once_keep_one_prediction() -> None:
     """Each with its own, these would keep 16 MB."""
-    learner = with_learned(
-        CENTRED_FTPL.start(5_000, seed=1), {}, round=10**9
-    )  # so late that every arm has one
+    policy = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred")
+    learner = with_learned(policy.start(5_000, seed=1), {}, round=10**9)  # so late that every arm has one
     learner.decide()
     assert bytes_kept(lambda: learner.decide(count=200, baseline=[0.25] * 5_000)) < 1_000_000
     assert len(kept_by(learner)[learner.pending[-1].id].by_arm) == 5_000

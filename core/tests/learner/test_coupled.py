@@ -85,7 +85,8 @@ def test_decisions_of_one_round_share_their_baseline() -> None:
     learner = with_learned(REDUCED.start(2_000, seed=1), {}, round=50_000)  # so late that every arm has one
 
     def play_a_round() -> None:
-        learner.decide(count=200)
+        for _ in range(200):
+            learner.decide()
         learner.observe(learner.decide(), loss=0.5)
 
     assert bytes_kept(play_a_round) < 500_000  # each with its own, these would keep 6 MB

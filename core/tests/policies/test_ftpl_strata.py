@@ -20,6 +20,7 @@ from decoupled.kernels.random.stream import new_stream
 from decoupled.kernels.state import State
 from decoupled.policies.ftpl import MANY_ARMS, MANY_CENTRED
 from support.centred_ftpl import CENTRED_FTPL
+from support.memory import bytes_kept
 from support.playing import play
 from support.saved import with_learned
 from support.statistics import chi_square_p, means_agree
@@ -211,7 +212,10 @@ def test_what_is_pending_is_small_with_very_many_arms() -> None:
     learner = with_learned(policy.start(arms=100_000, seed=4), {"estimates": estimates})
     for _ in range(3_000):
         learner.observe(learner.decide(), loss=1.0)
-    learner.decide(count=50)
+    own = (
+        2 * 8 * MOST_COVERED
+    )  # bytes, of the arms and their baselines; a decision itself has less than half of that
+    assert bytes_kept(lambda: learner.decide(count=50)) < 40 * own
     content = json.loads(learner.to_json())["content"]
     assert len(content["baselines"]) == 1
     arms, values, *_ = content["baselines"][0]

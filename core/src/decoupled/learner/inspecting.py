@@ -11,7 +11,15 @@ from .learner import Learner
 class NamedState(Mapping[str, Any]):
     """A copy of a policy's state: each scalar as a number, each row and square as a read-only array, by its name.
 
-    See `state_of` for an example.
+    Args:
+        layout: the names, usually the `layout` of a policy.
+        state: a state with this layout.
+
+    >>> import decoupled as dc
+    >>> layout = dc.FTPL().layout
+    >>> state = NamedState(layout, layout.new_state(3))
+    >>> state["arms"], state["estimates"].tolist()
+    (3.0, [0.0, 0.0, 0.0])
     """
 
     def __init__(self, layout: Layout, state: State) -> None:
