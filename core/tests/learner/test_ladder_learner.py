@@ -249,7 +249,10 @@ def test_a_fork_goes_on_with_draws_of_its_own(policy: dc.Policy) -> None:
     copy = learner.fork(seed=seeded(5))
     copies = [*copy.pending, *copy.decide(count=20)]
     assert {each.id for each in before} < {each.id for each in copies}
-    assert len({tuple(numbers[1:3]) for numbers in numbers_of(copy, copies)}) == 40
+    chances = [tuple(numbers[1:3]) for numbers in numbers_of(copy, copies)]
+    # 1: whatever its rivals draw, the leader leads.
+    drawn = [each for each in chances if each != (1.0, 1.0)]
+    assert len(set(drawn)) == len(drawn) > 20
 
 
 @pytest.mark.parametrize("period", [5, 29])

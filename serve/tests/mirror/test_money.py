@@ -319,7 +319,7 @@ def test_a_field_inside_another_may_be_left_out() -> None:
     assert stated_cost(Answer("a", 200, (), cached), None, prices) == 5.0
     assert stated_cost(Answer("a", 200, (), b'{"usage": {"prompt_tokens": 2}}'), None, prices) == 2.0
     wrong = b'{"usage": {"prompt_tokens": 2, "details": {"audio": -3}}}'
-    with pytest.raises(Unreadable, match="details.audio"):
+    with pytest.raises(Unreadable, match=r"details\.audio"):
         stated_cost(Answer("a", 200, (), wrong), None, prices)
 
 
