@@ -454,7 +454,8 @@ def test_what_waits_is_added_as_of_its_decision_after_arms_have_changed() -> Non
     held, *rest = learner.decide(count=4)
     for each in rest:
         learner.observe(each, 0.5)
-    assert learner.inference.verdict().text == "too early: 3 losses wait for that of an earlier decision"
+    waits = f"3 losses wait for that of decision {held.id}, for at most 250 more decisions"
+    assert learner.inference.verdict().text == f"too early: {waits}"
     learner.forget(held)
     verdict = learner.inference.verdict()
     assert (verdict.waiting, verdict.left_out, learner.inference.sequences.observed) == (0, 1, 3)

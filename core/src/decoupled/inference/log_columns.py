@@ -134,7 +134,7 @@ def read_log(
     order = np.arange(count, dtype=np.float64)
     made = _numbers("seq", columns["seq"]) if "seq" in columns else order
     held = _held_up(explore, made, status, patience)
-    if "settled_seq" in columns:
+    if "settled_seq" in columns and patience > 0:  # 0: every loss is wanted, in any order
         seen &= ~_too_late(explore, made, _numbers("settled_seq", columns["settled_seq"]), patience)
     without, waiting = int((~seen & ~held & (explore >= 0)).sum()), int((seen & held).sum())
     seen &= ~held

@@ -260,6 +260,9 @@ def as_settings(content: dict[str, Any]) -> Settings:
 _NAMES = {"deadline": "deadline_seconds"}  # settings that requests call otherwise
 
 
+_FOLLOWING = {"wait"}  # settings that follow from others
+
+
 def differences(stored: str, settings: Settings) -> list[str]:
     """Each setting that differs from the stored ones, with both values; empty if they agree.
 
@@ -268,7 +271,8 @@ def differences(stored: str, settings: Settings) -> list[str]:
     ["arms is ['a', 'b'], and you sent ['a', 'c']", 'deadline_seconds is 60.0, and you sent none']
     """
     known, asked = json.loads(stored), json.loads(as_text(settings))
-    return [line for name in sorted(known) for line in _lines(name, known, asked)]
+    compared = sorted(known.keys() - _FOLLOWING)
+    return [line for name in compared for line in _lines(name, known, asked)]
 
 
 def _lines(name: str, known: dict[str, Any], asked: dict[str, Any]) -> Iterator[str]:
