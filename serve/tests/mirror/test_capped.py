@@ -261,7 +261,8 @@ def test_a_labeller_that_answers_too_much_is_counted(start: Start) -> None:
 
 
 def labelled(status: dict[str, Any]) -> int:
-    return sum(status["labels"].values())
+    counts: dict[str, int] = status["labels"]
+    return sum(counts.values())
 
 
 @pytest.mark.parametrize("body", ["endless", "bomb"])

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from decoupled_serve import nested
 from decoupled_serve.mirror import chat
 from decoupled_serve.mirror.arm_connection import PIECES_A_TURN
 from decoupled_serve.mirror.chat import said
@@ -88,7 +89,7 @@ def counted(content: Any) -> Any:
 def test_each_character_is_copied_a_few_times_at_most(
     piece: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parsed = chat.parsed
+    parsed = nested.parsed
     monkeypatch.setattr(chat, "parsed", lambda body: counted(parsed(body)))
     monkeypatch.setattr(Counted, "copied", 0)
     assert said((piece % 0) * 3_000).count("a") >= 3_000

@@ -1,109 +1,46 @@
-"""Measures how long answers in pieces of a byte hold up the event loop of a mirror, and how much work they are."""
+"""Measures how long answers in pieces of a byte hold up a mirror; an arm that gives such answers is at hand.
+
+    python -m decoupled_lab.bench.pieces 1000000
+
+prints the port of an arm that answers with so many pieces.
+"""
 
 import asyncio
+import json
+import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
-from typing import Any
-
-from decoupled_serve.mirror.arm_connection import PIECES_A_TURN
-from decoupled_serve.mirror.chat import said
-from decoupled_serve.mirror.config import ArmConfig, CopyConfig
-from decoupled_serve.mirror.exchange import Request
-from decoupled_serve.mirror.server import server_settings
-from decoupled_serve.mirror.upstream import Upstream
-from decoupled_serve.service.http.server import SWITCH_INTERVAL
+from collections.abc import Iterator
 
 from .service import server
 from .timing import Rate, Reading
 
 COUNT = 1_000_000  # pieces, of a byte each
 LONGEST_MS = 5.0  # for which others may have to wait
-_BEAT = 0.001  # seconds between two looks at the clock
 _HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
-_CALL = b'data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"a"}}]}}]}\n\n'
-Held = tuple[
-    float, float
-]  # the longest that the loop was held, in ms, and the processor time of it all, in s
 
 
 def measure_pieces(repetitions: int, count: int = COUNT) -> Iterator[Rate | Reading]:
     """What it takes to receive so many pieces, and to read as many as an answer of a model."""
+    size = f"{count / 1e6:g} MB in pieces of a byte"
     times = range(min(repetitions, 3))
     with server("decoupled_lab.bench.pieces", str(count)) as (port, _):
-        received = [_held(_received, port, count) for _ in times]
-    body = _CALL * count
-    read = [_held(_read, body, count) for _ in times]
+        received = [_measured("received", str(port), str(count)) for _ in times]
+    read = [_measured("read", str(count)) for _ in times]
     for name, found in (("received as a copy", received), ("read as a tool call", read)):
-        told = f"{count / 1e6:g} MB in pieces of a byte, {name}"
-        longest, seconds = (min(column) for column in zip(*found, strict=True))
-        yield Reading(f"{told}: longest hold of the loop", longest, "ms", LONGEST_MS)
-        yield Rate(f"{told}: processor time of a piece", 1e6 * seconds / count, "us")
-    yield Rate("pieces that are passed on before others have a turn", PIECES_A_TURN, "pieces")
+        longest = 1e3 * min(each["longest"] for each in found)
+        piece = 1e6 * min(each["processor"] for each in found) / count
+        yield Reading(f"{size}, {name}: longest hold", longest, "ms", LONGEST_MS)
+        yield Rate(f"{size}, {name}: work for a piece", piece, "us")
 
 
-def _held(work: Callable[..., Awaitable[None]], *arguments: Any) -> Held:
-    """Do some work on an event loop like that of a mirror, beside a clock."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(SWITCH_INTERVAL)
-    try:
-        with asyncio.Runner(loop_factory=server_settings(None, 1, 1.0).get_loop_factory()) as runner:
-            return runner.run(_timed(work, *arguments))
-    finally:
-        sys.setswitchinterval(before)
-
-
-async def _timed(work: Callable[..., Awaitable[None]], *arguments: Any) -> Held:
-    async with _clock() as longest:
-        start = time.process_time()
-        await work(*arguments)
-        seconds = time.process_time() - start
-    return 1e3 * max(longest), seconds
-
-
-@asynccontextmanager
-async def _clock() -> AsyncIterator[list[float]]:
-    """The longest time, in seconds, by which a beat of the loop came late, because this process was at work.
-
-    It may also come late because the machine is at work for others: that takes no processor time of this process.
-    """
-    longest = [0.0]
-
-    async def beat() -> None:
-        while True:
-            start = time.perf_counter()
-            worked = time.process_time()
-            await asyncio.sleep(_BEAT)
-            late = time.perf_counter() - start - _BEAT
-            longest[0] = max(longest[0], min(late, time.process_time() - worked))
-
-    beating = asyncio.create_task(beat())
-    try:
-        await asyncio.sleep(10 * _BEAT)
-        yield longest
-    finally:
-        beating.cancel()
-
-
-async def _received(port: int, count: int) -> None:
-    arm = Upstream(
-        ArmConfig(name="pieces", url=f"http://127.0.0.1:{port}", timeout=600.0),
-        CopyConfig(timeout=600.0, answer_limit=count),
-    )
-    answer = await arm.copy(Request("GET", "/", (("host", "a"),)))
-    await arm.close()
-    assert len(answer.body) == count, answer.problem
-
-
-async def _read(body: bytes, count: int) -> None:
-    text = await asyncio.to_thread(said, body)
-    assert len(text) > count
+def _measured(*words: str) -> dict[str, float]:
+    command = [sys.executable, "-m", "decoupled_serve.mirror.holding", *words]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
 
 
 async def _serve(count: int) -> None:
-    """An arm that answers with so many pieces of a byte."""
-
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(_HEAD)

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from io import StringIO
 from typing import Any
 
 from ..nested import parsed
@@ -92,33 +93,34 @@ def _text(message: dict[str, Any]) -> str:
 class _Call:
     """A tool call whose pieces come one by one."""
 
-    names: list[str] = field(default_factory=list)
-    arguments: list[str] = field(default_factory=list)
+    names: StringIO = field(default_factory=StringIO)
+    arguments: StringIO = field(default_factory=StringIO)
 
     def add(self, function: dict[str, Any]) -> None:
         """Keep a piece."""
-        self.names.append(str(function.get("name") or ""))
-        self.arguments.append(str(function.get("arguments") or ""))
+        self.names.write(str(function.get("name") or ""))
+        self.arguments.write(str(function.get("arguments") or ""))
 
     def to_dict(self) -> dict[str, Any]:
         """The call as an answer that is not streamed has it."""
-        return {"name": "".join(self.names), "arguments": "".join(self.arguments)}
+        return {"name": self.names.getvalue(), "arguments": self.arguments.getvalue()}
 
 
 @dataclass(slots=True)
 class _Streamed:
     """A message whose pieces come one by one.
 
-    They are found by their index and joined once, so that many small pieces cost no more work than their bytes.
+    They are found by their index and never copied again, so that many small pieces cost no more
+    work than their bytes, and no single step is long.
     An index may be anything that an arm sends: those with the same text belong together.
     """
 
-    contents: list[str] = field(default_factory=list)
+    contents: StringIO = field(default_factory=StringIO)
     calls: dict[str, _Call] = field(default_factory=dict)
 
     def add(self, delta: dict[str, Any]) -> None:
         """Keep a piece."""
-        self.contents.append(str(delta.get("content") or delta.get("refusal") or ""))
+        self.contents.write(str(delta.get("content") or delta.get("refusal") or ""))
         for piece in _objects(delta.get("tool_calls")):
             call = self.calls.setdefault(str(piece.get("index")), _Call())
             function = piece.get("function")
@@ -128,7 +130,7 @@ class _Streamed:
     def to_dict(self) -> dict[str, Any]:
         """The message as an answer that is not streamed has it."""
         calls = [call.to_dict() for call in self.calls.values()]
-        return {"content": "".join(self.contents), "tool_calls": calls}
+        return {"content": self.contents.getvalue(), "tool_calls": calls}
 
 
 def _whole(body: bytes) -> dict[str, Any]:
