@@ -18,7 +18,7 @@ from scipy import stats
 import decoupled as dc
 from decoupled.plots import Panel, Picture, Series, draw
 from decoupled.simulation.intervals import paired
-from decoupled.simulation.labelled import GROUP, CurveMoments, Labelled
+from decoupled.simulation.labelled import GROUP, CurveMoments
 from decoupled.simulation.plan import checkpoint_rounds
 
 EASY = dc.environments.Bernoulli([0.2, 0.5, 0.7])
@@ -99,18 +99,6 @@ def test_saving_gives_the_same_bytes_in_an_ordinary_file(results: dc.Results, tm
         dc.Results.load(tmp_path / "text.nc")
     with pytest.raises(FileNotFoundError):
         dc.Results.load(tmp_path / "missing.nc")
-
-
-@pytest.mark.parametrize("curves", ["runs", "moments"])
-@pytest.mark.parametrize("runs", [1, 20])
-def test_saving_without_xarray_gives_its_bytes(tmp_path: Path, runs: int, curves: str) -> None:
-    results = dc.simulate([dc.FTPL(), dc.Exp3()], EASY, 50, runs, seed=0, curves=curves)
-    results.save(tmp_path / "ours.nc")
-    assert isinstance(results._data, Labelled)
-    results.data.to_netcdf(tmp_path / "xarray.nc", engine="h5netcdf")
-    results.save(tmp_path / "later.nc")
-    contents = {(tmp_path / name).read_bytes() for name in ("ours.nc", "xarray.nc", "later.nc")}
-    assert len(contents) == 1
 
 
 def test_changes_of_the_data_set_are_kept(tmp_path: Path) -> None:
