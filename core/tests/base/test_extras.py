@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 from typer.main import get_command
@@ -55,8 +56,8 @@ for name in sorted(packages.difference(known)):
 """
 
 
-def attempted(*attempts: str, hidden: list[str]) -> list[str]:
-    return ran("-c", SCRIPT.format(hidden=hidden, attempts=attempts)).splitlines()
+def attempted(*attempts: str, hidden: list[str], cwd: Path | None = None) -> list[str]:
+    return ran("-c", SCRIPT.format(hidden=hidden, attempts=attempts), cwd=cwd).splitlines()
 
 
 def test_every_optional_package_is_known_with_an_extra_that_brings_it() -> None:
@@ -76,7 +77,13 @@ def test_every_optional_package_is_known_with_an_extra_that_brings_it() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_missing_is_named_with_its_extra() -> None:
+def test_what_is_missing_is_named_with_its_extra(tmp_path: Path) -> None:
+    (tmp_path / "losses.csv").write_text("a,b\n0.1,0.9\n")
+    (tmp_path / "contexts.csv").write_text("subject,a,b\nlaw,0.1,0.9\n")
+    (tmp_path / "decisions.csv").write_text("explore,propensity,loss\n" + "a,0.5,0.2\nb,0.5,0.7\n" * 5)
+    (tmp_path / "losses.parquet").write_bytes(b"")
+    (tmp_path / "decisions.parquet").write_bytes(b"")
+
     def needs(purpose: str, package: str) -> str:
         return f"{purpose}: needs the package {package}, which is not installed; {how_to_install(EXTRA_OF[package])}"
 
@@ -92,8 +99,14 @@ def test_what_is_missing_is_named_with_its_extra() -> None:
         "results.save('results.nc')",
         "dc.Results.load('results.nc')",
         f"{simulation}, out='folder')",
+        "dc.environments.LossTable('losses.csv')",
+        "dc.environments.ContextTable('contexts.csv', ['subject'])",
+        "dc.evaluate('decisions.csv', policy='a')",
+        "dc.environments.LossTable('losses.parquet')",
+        "dc.evaluate('decisions.parquet', policy='a')",
         "from decoupled.plots import draw, Picture; draw(Picture('a', 'b', 'c', ()))",
         hidden=list(EXTRA_OF),
+        cwd=tmp_path,
     ) == [
         "works",
         "works",
@@ -105,6 +118,11 @@ def test_what_is_missing_is_named_with_its_extra() -> None:
         needs("save()", "xarray"),
         needs("Results.load()", "xarray"),
         needs("out", "xarray"),
+        "works",
+        "works",
+        "works",
+        needs("a Parquet file", "pyarrow") + ", or export it as CSV",
+        needs("a Parquet file", "pyarrow") + ", or export it as CSV",
         needs("a picture", "matplotlib"),
     ]
     with pytest.raises(ModuleNotFoundError, match="nonsense"), needed_for("this"):
