@@ -85,13 +85,13 @@ class Results:
     def short_labels(self) -> list[str]:
         """The policies' names for legends and tables, in order.
 
-        They are the labels, but a long one keeps only the parameters that tell its policy from the others.
+        They are the labels, but a long one keeps as many of its first parameters as fit.
 
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
-        >>> tuned = dc.FTPL(c=0.5, ranking="strata", estimator="centred", c_exploit=3, schedule="losses")
+        >>> tuned = dc.Ladder(mean_rate=0.5, hedge_rate=0.25, uniform_share=0.125)
         >>> dc.simulate([dc.FTPL(), tuned], easy, horizon=100, runs=20, seed=0).short_labels
-        ['FTPL', 'FTPL(c=0.5, c_exploit=3, …)']
+        ['FTPL', 'Ladder(hedge_rate=0.25, …)']
         """
         try:
             return short_labels([policy_of(each) for each in self.specification["policies"]])
