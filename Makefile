@@ -63,7 +63,11 @@ QUICK := core/tests/policies/test_contract.py core/tests/kernels core/tests/lear
   core/src/decoupled/decision.py core/src/decoupled/base/spec.py core/src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
+<<<<<<< HEAD
 .PHONY: help run paper replication first-verdict mirror litellm litellm-shadow notebooks docs build release-check check-packages sbom native client test test-core test-serve test-lab test-slow test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench core-types mutations reliability coverage fresh-seeds lock clean
+=======
+.PHONY: help run paper first-verdict mirror litellm litellm-shadow notebooks docs build release-check check-packages sbom native client test test-core test-serve test-lab test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench core-types mutations reliability coverage lock clean
+>>>>>>> drops
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -73,10 +77,6 @@ run: $(RUN_STAMP) ## Reproduce the paper, quick version: 75 s on two cores, 95 s
 
 paper: $(RUN_STAMP) ## Reproduce the paper in full: about half an hour
 	@$(BIN)/decoupled reproduce
-
-replication: $(RUN_STAMP) ## Write what `make paper` found as a short document: out/paper/replication.md, and with pandoc .tex and .pdf
-	@[ -f out/paper/run.json ] || $(MAKE) --no-print-directory paper
-	@$(BIN)/decoupled report out/paper --replication
 
 mirror: $(DEV_STAMP) ## Run the examples of `decoupled mirror`, and judge what they gain (some minutes)
 	@$(BIN)/python examples/llm_router/run.py

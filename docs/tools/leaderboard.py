@@ -13,14 +13,13 @@ from pathlib import Path
 
 from decoupled_lab.benchmark import statistics
 from decoupled_lab.benchmark.statistics import Ratio
-from decoupled_lab.benchmark.suite import GROUPS, NEED_DATA, SECOND, suite_of
+from decoupled_lab.benchmark.suite import GROUPS, NEED_DATA, SUITE
 from decoupled_lab.benchmark.table import aligned
 
 sys.path.insert(0, str(Path(__file__).parent))
 from leaderboard_entries import Entry, take
 
 RECOMMENDED = "Ladder()"
-WITH_CONTEXT = "ContextualLadder(segments=('segment',), numbers=('x',))"
 SEEN = "contexts"  # a group whose fields only a contextual policy sees
 LETTERS = 30  # of a policy in a table
 DASH = "\N{EN DASH}"  # "to" would break the cells into two lines
@@ -30,7 +29,7 @@ NOT_RUN = Ratio(math.nan, math.nan, math.nan)
 def row_of(entry: Entry) -> list[Ratio]:
     """The ratios of an entry: overall, and in every group of the suite; NaN in one that did not run."""
     here = {each["name"]: statistics.of_group(each) for each in entry["groups"]}
-    return [statistics.overall(entry), *(here.get(group, NOT_RUN) for group in suite_of(entry).groups)]
+    return [statistics.overall(entry), *(here.get(group, NOT_RUN) for group in SUITE.groups)]
 
 
 def label(entry: Entry) -> str:
@@ -42,8 +41,8 @@ def label(entry: Entry) -> str:
     '`ContextualLadder(…)`'
     >>> label({"policy": {"name": "LinUCB(segments=('segment',), numbers=('x',), alpha=1.0)"}})
     '`LinUCB(…)`'
-    >>> label({"policy": {"name": "Looking(policy=PerSegment(policy=ThompsonSampling(), segments=('segment',)))"}})
-    '`Looking(PerSegment(…))`'
+    >>> label({"policy": {"name": "Forgetting(policy=ContextualLadder(segments=('segment',)), period=100)"}})
+    '`Forgetting(ContextualLadder(…))`'
     """
     name = entry["policy"]["name"]
     if len(name) > LETTERS and (inner := re.fullmatch(r"(\w+)\(policy=(\w+)\(.+", name)):
@@ -70,7 +69,7 @@ def main_table(board: Sequence[Entry]) -> str:
     lowest = [
         min(column, key=lambda value: (math.isnan(value), value)) for column in zip(*rows, strict=True)
     ]
-    lines = [("policy", "rank", "overall", *suite_of(board[0]).groups, "architecture", "version")]
+    lines = [("policy", "rank", "overall", *SUITE.groups, "architecture", "version")]
     for rank, entry, row in zip(ranks(board), board, rows, strict=True):
         cells = (
             f"**{number(value)}**" if number(value) == number(best) else number(value)
@@ -95,7 +94,7 @@ def interval_table(board: Sequence[Entry]) -> str:
     rows = (
         (label(entry), *(interval(each).replace(" to ", DASH) for each in row_of(entry))) for entry in board
     )
-    return aligned([("policy", "overall", *suite_of(board[0]).groups), *rows])
+    return aligned([("policy", "overall", *SUITE.groups), *rows])
 
 
 def interval(found: Ratio) -> str:
@@ -121,7 +120,7 @@ def compared(
 
 def better_ones(board: Sequence[Entry], recommended: str = RECOMMENDED) -> Iterator[str]:
     """The groups in which other policies have less regret than the recommended one, and how sure that is; lowest first."""
-    for group, title in suite_of(board[0]).groups.items():
+    for group, title in SUITE.groups.items():
         less = sorted(
             (each for each in compared(board, group, recommended) if each[0].ratio < 1.0),
             key=lambda each: each[0],
@@ -165,24 +164,9 @@ def tables() -> str:
     )
 
 
-def second_tables() -> str:
-    """What the page shows of the entries of the second suite."""
-    board = take(suite=SECOND).entries
-    long = [(label(entry), f"`{entry['policy']['name']}`") for entry in board]
-    better = f"A ratio to {label({'policy': {'name': WITH_CONTEXT}})} below 1, run by run:"
-    return "\n\n".join(
-        (
-            main_table(board),
-            " ".join(f"{short} stands for {name}." for short, name in long if short != name),
-            interval_table(board),
-            "\n".join((better, "", *better_ones(board, WITH_CONTEXT))),
-        )
-    )
-
-
 def main() -> int:
     """Say which entries are taken and which are refused."""
-    board, refused = (first + second for first, second in zip(take(), take(suite=SECOND), strict=True))
+    board, refused = take()
     for each in refused:
         print(f"refused: {each}", file=sys.stderr)
     print(f"{len(board)} entries")

@@ -11,7 +11,7 @@ from decoupled.policies import Policy
 from decoupled_lab.benchmark import entry as entries
 from decoupled_lab.benchmark import statistics
 from decoupled_lab.benchmark.loading import Source
-from decoupled_lab.benchmark.suite import NEED_DATA, SECOND, SIZES, SUITE, SUITES, Suite, suite_of
+from decoupled_lab.benchmark.suite import NEED_DATA, SIZES, SUITE
 from decoupled_lab.benchmark.task import REGRET, SEGMENTS
 from decoupled_lab.benchmark.worlds import SHAPES
 
@@ -26,17 +26,13 @@ class Taken(NamedTuple):
     refused: list[str]
 
 
-def take(folder: Path = BENCHMARK, suite: Suite = SUITE) -> Taken:
-    """Read every entry of a suite in a folder; one that is refused leaves the others as they are."""
+def take(folder: Path = BENCHMARK) -> Taken:
+    """Read every entry in a folder; one that is refused leaves the others as they are."""
     found: dict[Path, Entry] = {}
     refused = {}
-    place = folder / "entries" / (SECOND.name if suite == SECOND else "")
-    for file in sorted(place.glob("*.json")):
+    for file in sorted((folder / "entries").glob("*.json")):
         try:
             found[file] = entries.read(file)
-            if suite_of(found[file]) != suite:
-                told = f"must be {suite.name} in {place.name}"
-                raise ParameterError.of("suite", found[file]["suite"], told, "move it")
             check(found[file], folder / "policies")
         except DecoupledError as error:
             found.pop(file, None)
@@ -86,7 +82,7 @@ def check(entry: Entry, policies: Path) -> None:
     played = [tuple(task[field] for field in FIELDS) for task in entry["tasks"]]
     free = [task for task in played if task[1] not in NEED_DATA]
     if (
-        free != standard_tasks(entry["suite"])
+        free != standard_tasks()
         or not set(played[len(free) :]) <= data_tasks()
         or len(set(played)) < len(played)
     ):
@@ -121,11 +117,11 @@ FIELDS = ("name", "group", "arms", "rounds", "runs", "unit")
 
 
 @cache
-def standard_tasks(suite: str) -> list[tuple[Any, ...]]:
+def standard_tasks() -> list[tuple[Any, ...]]:
     """The fields by which the tasks of an entry are told apart, of those that need no data."""
     return [
         (task.name, task.group, task.environment.arms, task.rounds, task.runs, task.unit)
-        for task in SUITES[suite].tasks("standard")
+        for task in SUITE.tasks("standard")
     ]
 
 

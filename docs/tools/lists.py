@@ -109,7 +109,6 @@ LISTS: dict[str, Callable[[str], str]] = {
     "bounds": lambda page: members("decoupled_lab.theory.bounds", bounds.__all__, page),
     "theory_figures": lambda page: members("decoupled_lab.theory.figures", figures.__all__, page),
     "leaderboard": lambda page: leaderboard.tables(),
-    "leaderboard-2": lambda page: leaderboard.second_tables(),
     "measurements": lambda page: measurements.tables(),
 }
 

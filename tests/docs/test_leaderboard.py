@@ -10,7 +10,7 @@ import decoupled as dc
 from decoupled_lab.benchmark import entry as entries
 from decoupled_lab.benchmark.loading import Source
 from decoupled_lab.benchmark.statistics import Ratio
-from decoupled_lab.benchmark.suite import GROUPS, SECOND, SIZES
+from decoupled_lab.benchmark.suite import GROUPS, SIZES
 from support.made_entries import LEVELS, made_up
 from support.pages import ROOT, tool
 
@@ -54,17 +54,6 @@ def test_every_entry_is_taken_and_in_the_tables() -> None:
             GROUPS.values(), leaderboard.row_of(ours)[1:], leaderboard.row_of(entry)[1:], strict=True
         ):
             assert (other.ratio < own.ratio) == (leaderboard.label(entry) in lines.get(title, "")), title
-
-
-def test_entries_of_the_second_suite_have_tables_of_their_own(folder: Path) -> None:
-    taken = take(suite=SECOND)
-    assert not taken.refused
-    assert taken.entries
-    page = leaderboard.second_tables()
-    assert all(f"| {leaderboard.label(entry)} " in page for entry in taken.entries)
-    put(folder, "decoupled-2/ladder", made_up("Ladder()"))  # of the first suite
-    (refused,) = take(folder, SECOND).refused
-    assert "must be decoupled-2 in decoupled-2; move it" in refused
 
 
 def test_sound_entries_are_ranked_and_of_two_of_one_policy_neither_is_taken(folder: Path) -> None:

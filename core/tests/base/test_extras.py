@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 from typer.main import get_command
@@ -40,8 +41,23 @@ for attempt in {attempts!r}:
 """
 
 
-def attempted(*attempts: str, hidden: list[str]) -> list[str]:
-    return ran("-c", SCRIPT.format(hidden=hidden, attempts=attempts)).splitlines()
+# The packages outside of Python's library that a simulation of several policies loads.
+SIMULATION = """
+import sys
+import decoupled as dc
+world = dc.environments.Alternating(arms=8, gap=0.125)
+results = dc.simulate([dc.FTPL(), dc.Ladder()], world, horizon=100, runs=10, seed=0)
+results.final_regret("FTPL"), results.labels
+packages = {name.partition(".")[0] for name in sys.modules}
+known = (*sys.stdlib_module_names, "cython_runtime", "sitecustomize", "usercustomize")
+for name in sorted(packages.difference(known)):
+    if not name.startswith("_"):
+        print(name)
+"""
+
+
+def attempted(*attempts: str, hidden: list[str], cwd: Path | None = None) -> list[str]:
+    return ran("-c", SCRIPT.format(hidden=hidden, attempts=attempts), cwd=cwd).splitlines()
 
 
 def test_every_optional_package_is_known_with_an_extra_that_brings_it() -> None:
@@ -61,17 +77,53 @@ def test_every_optional_package_is_known_with_an_extra_that_brings_it() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_missing_is_named_with_its_extra() -> None:
-    optional = [each for each in EXTRA_OF if each not in ("numba", "llvmlite", "scipy")]
+def test_what_is_missing_is_named_with_its_extra(tmp_path: Path) -> None:
+    (tmp_path / "losses.csv").write_text("a,b\n0.1,0.9\n")
+    (tmp_path / "contexts.csv").write_text("subject,a,b\nlaw,0.1,0.9\n")
+    (tmp_path / "decisions.csv").write_text("explore,propensity,loss\n" + "a,0.5,0.2\nb,0.5,0.7\n" * 5)
+    (tmp_path / "losses.parquet").write_bytes(b"")
+    (tmp_path / "decisions.parquet").write_bytes(b"")
+
+    def needs(purpose: str, package: str) -> str:
+        return f"{purpose}: needs the package {package}, which is not installed; {how_to_install(EXTRA_OF[package])}"
+
+    simulation = "dc.simulate(dc.FTPL(), world, horizon=100, runs=9"
     assert attempted(
         "dc.FTPL().start(arms=3, seed=0).decide()",
-        "dc.simulate(dc.FTPL(), world, horizon=10, runs=2)",
+        f"results = {simulation})",
+        "results.final_regret('FTPL'), results.labels, results.specification, results.short_labels",
+        "results.data",
+        "results.summary()",
+        "results.statistics()",
+        "results.to_pandas()",
+        "results.save('results.nc')",
+        "dc.Results.load('results.nc')",
+        f"{simulation}, out='folder')",
+        "dc.environments.LossTable('losses.csv')",
+        "dc.environments.ContextTable('contexts.csv', ['subject'])",
+        "dc.evaluate('decisions.csv', policy='a')",
+        "dc.environments.LossTable('losses.parquet')",
+        "dc.evaluate('decisions.parquet', policy='a')",
         "from decoupled.plots import draw, Picture; draw(Picture('a', 'b', 'c', ()))",
-        hidden=optional,
+        hidden=list(EXTRA_OF),
+        cwd=tmp_path,
     ) == [
         "works",
-        f"a simulation: needs the package xarray, which is not installed; {how_to_install('simulate')}",
-        f"a picture: needs the package matplotlib, which is not installed; {how_to_install('plots')}",
+        "works",
+        "works",
+        needs("results.data", "xarray"),
+        needs("summary()", "pandas"),
+        needs("statistics of results", "scipy"),
+        needs("to_pandas()", "pandas"),
+        needs("save()", "xarray"),
+        needs("Results.load()", "xarray"),
+        needs("out", "xarray"),
+        "works",
+        "works",
+        "works",
+        needs("a Parquet file", "pyarrow") + ", or export it as CSV",
+        needs("a Parquet file", "pyarrow") + ", or export it as CSV",
+        needs("a picture", "matplotlib"),
     ]
     with pytest.raises(ModuleNotFoundError, match="nonsense"), needed_for("this"):
         import nonsense  # type: ignore[import-not-found]  # noqa: F401
@@ -80,6 +132,11 @@ def test_what_is_missing_is_named_with_its_extra() -> None:
     assert isinstance(error, dc.MissingExtraError)
     assert error.remedy is None
     assert str(error).endswith(f"{how_to_install('conic')}, or use solver='newton'")
+
+
+def test_a_simulation_loads_numpy_alone_if_machine_code_ships() -> None:
+    printed = ran("-c", SIMULATION)
+    assert printed.splitlines() == ["decoupled", "numpy"]
 
 
 def test_the_check_of_a_policy_needs_no_compiler_if_machine_code_ships() -> None:

@@ -112,13 +112,15 @@ def test_what_is_simulated_on_a_recorded_log_is_that_log(tmp_path: Path) -> None
         ("", "is empty; write a line of arms' names"),
         ("a,b\n", "has names but no losses; add a line"),
         ("0.1,0.9\n0.2,0.8\n", "add a header line of names"),
-        ("a,a\n0.1,0.9\n", "has two columns named 'a'; give every arm a name of its own"),
+        ("a,a\n0.1,0.9\n", "has two columns named 'a'; give every column a name of its own"),
         (",a,b\n0,0.1,0.9\n1,0.2,0.8\n", "column 1 has no name; .*index=False"),
         ("a\n0.1\n", "has one column, 'a'; give a column for each of two arms"),
         ("a;b\n0.1;0.9\n", "has one column, 'a;b'; .*separated by commas"),
-        ("a,b\n0.1,0.2,0.3\n", "more values than the 2 names of its header; give every column a name"),
-        ("a,b\n0.1,0.2\n0.1,0.2,0.3\n", "is not a table .*line 3.*; give every line one loss for each arm"),
-        ("a,b\n0.1,0.9\n0.1\n", "row 2, column 'b' = nan: is missing, .*; drop the row or fill it in"),
+        ("a,b\n0.1,0.2,0.3\n", "line 2 has 3 values, and the header 2; export it again"),
+        ("a,b\n0.1,0.2\n0.1,0.2,0.3\n", "line 3 has 3 values, and the header 2; export it again"),
+        ("a,b\n0.1,0.9\n0.1\n", "line 3 has 1 values, and the header 2; export it again"),
+        ("a,b\n0.1,0.9\n0.1,\n", "row 2, column 'b' = nan: is missing, .*; drop the row or fill it in"),
+        ("a,b\n0.1,0.9\n0.1,1_0\n", "row 2, column 'b' = '1_0': is not a number; give a number"),
         ("a,b\n0.1,0.9\n0.1,NA\n", "row 2, column 'b' = nan: is missing, .* use Learner.replay()"),
         ("a,b\n0.1,0.9\n0.1,high\n", "row 2, column 'b' = 'high': is not a number; give a number"),
         ("a,b\nTrue,0.9\nmaybe,0.1\n", "row 2, column 'a' = 'maybe': is not a number; give a number"),
@@ -138,14 +140,17 @@ def test_parquet_files_that_are_no_log(tmp_path: Path) -> None:
     path = tmp_path / "log.parquet"
     for column, said in (
         (["x", "y"], "row 1, column 'a' = 'x': is a str; give a number"),
-        (pd.array([1, None], dtype="Int64"), "row 2, column 'a' = <NA>: is missing"),
+        (pd.array([1, None], dtype="Int64"), "row 2, column 'a' = None: is missing"),
         ([0.5, math.nan], "row 2, column 'a' = nan: is missing"),
     ):
         pd.DataFrame({"a": column, "b": [0.1, 0.2]}).to_parquet(path)
         with pytest.raises(dc.ParameterError, match=rf"^log\.parquet: {said}"):
             envs.LossTable(path)
+    indexed = pd.DataFrame({"a": [0.5], "b": [0.1]}, index=["monday"])
+    indexed.to_parquet(path)
+    assert envs.LossTable(path).rows.tolist() == [[0.5, 0.1]]  # an index is no arm
     path.write_bytes(b"a,b")
-    with pytest.raises(dc.ParameterError, match=r"^log\.parquet: is not a Parquet file"):
+    with pytest.raises(dc.ParameterError, match=r"^log\.parquet: is not a whole Parquet file"):
         envs.LossTable(path)
 
 

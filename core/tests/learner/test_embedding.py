@@ -99,7 +99,9 @@ def test_configured_evidence_is_that_of_a_learner_that_was_watched_so(labels: dc
     changed.inference.configure(patience=5, expired_loss=8.0)
     for learner in (wanted, changed):
         learner.decide(count=40)  # none has feedback
-    assert changed.inference.catch_up() == wanted.inference.catch_up() == (35, 0, 0)
+    progress = wanted.inference.catch_up()
+    assert (progress.observed, progress.left_out, progress.waiting) == (35, 0, 0)
+    assert changed.inference.catch_up() == progress
     assert changed.to_json() == wanted.to_json()
     with pytest.raises(dc.ParameterError, match=r"^patience = 0"):
         changed.inference.configure(patience=0, expired_loss=None)

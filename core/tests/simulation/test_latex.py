@@ -108,7 +108,7 @@ def test_intervals_names_and_captions_can_be_chosen() -> None:
     assert float(found[1]) == pytest.approx(half, abs=0.051)
     assert r"half-width of its 90\,\% interval" in table
     mine = results.to_latex(caption="Mine.", label="tab:mine")
-    assert r"\caption{Mine.}\label{tab:mine}" in mine
+    assert "\\caption{Mine.}\n\\label{tab:mine}\n" in mine
     with pytest.raises(dc.ParameterError, match="spread"):
         results.to_latex(spread="std")  # type: ignore[arg-type]
     with pytest.raises(dc.ParameterError, match="level"):

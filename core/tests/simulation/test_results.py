@@ -102,6 +102,7 @@ def test_saving_gives_the_same_bytes_in_an_ordinary_file(results: dc.Results, tm
         dc.Results.load(tmp_path / "missing.nc")
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize("curves", ["runs", "moments"])
 @pytest.mark.parametrize("runs", [1, 20])
 def test_saving_without_xarray_gives_its_bytes(
@@ -117,6 +118,8 @@ def test_saving_without_xarray_gives_its_bytes(
     assert len(contents) == 1
 
 
+=======
+>>>>>>> drops
 def test_changes_of_the_data_set_are_kept(tmp_path: Path) -> None:
     results = dc.simulate(dc.FTPL(), EASY, 50, 2, seed=0)
     results.data.final_regret[0, 1] = 3.5

@@ -31,7 +31,9 @@ class Tools:
 
     def experiments(self, prefix: str = "", after: str | None = None) -> dict[str, Any]:
         """List experiments; `guardrails.incumbent` is served until another arm is shown to be better. `after` is `next`."""
-        page = self._client.experiments(after, **({"prefix": prefix} if prefix else {}))  # type: ignore[arg-type]
+        filters = {"prefix": prefix, "after": after}
+        given = {name: value for name, value in filters.items() if value}
+        page = self._client.request("GET", "/v1/experiments", params=given)
         shown = [{name: each[name] for name in _SHOWN} for each in page["experiments"]]
         return {"experiments": shown, "next": page["next"]}
 
@@ -41,7 +43,11 @@ class Tools:
 
     def segments(self, experiment: str, by: tuple[str, ...] = (), limit: int = 20) -> dict[str, Any]:
         """Say for which requests, told apart `by` fields of the context, which arm is best. All verdicts hold together."""
-        return self._client.segments(experiment, by=by, limit=limit)
+        from decoupled.client import experiment_path
+
+        path = f"{experiment_path(experiment)}/segments"
+        found: dict[str, Any] = self._client.request("GET", path, params={"by": list(by), "limit": limit})
+        return found
 
     def gate(
         self, experiment: str, arm: str, against: str | None = None, margin: float = 0

@@ -14,7 +14,7 @@ _MODULES = {
     "conic": ("scs",),
     "dask": ("dask", "distributed"),
     "jit": ("numba", "llvmlite"),
-    "lab": ("jinja2", "markupsafe"),
+    "lab": ("markupsafe",),
     "litellm": ("litellm",),
     "mcp": ("mcp", "mcp_types"),
     "otel": ("opentelemetry",),
@@ -25,7 +25,7 @@ _MODULES = {
         *("apsw", "fastapi", "h11", "httptools"),
         *("prometheus_client", "pydantic", "starlette", "uvicorn"),
     ),
-    "simulate": ("scipy", "xarray", "pandas", "h5netcdf", "h5py"),
+    "simulate": ("scipy", "xarray", "pandas", "h5netcdf", "h5py", "jinja2"),
     "sklearn": ("sklearn",),
 }
 EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in modules}

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import fields
 
-from .spec import Description, parameter_text
+from .spec import Description
 
 NAME_SHAPE = "[A-Za-z0-9][A-Za-z0-9._-]*"
 LONGEST_NAME = 100
@@ -35,81 +35,46 @@ LONGEST = 30  # characters; longer labels are shortened
 def short_labels(shown: Sequence[Description]) -> list[str]:
     """A name for each description in a legend or a table: different names for different descriptions.
 
-    In a sweep, every name has the parameters that differ, also where they are at their defaults. Otherwise, a short
-    label stays as it is. A long one keeps the parameters that tell it from the others of its class, then as many of its
-    first parameters as fit; "…" stands for the rest.
+    A short label stays as it is. A long one keeps as many of its first parameters as fit; "…" stands for the others. If two
+    would have the same name, both keep their labels.
 
     >>> import decoupled as dc
-    >>> short_labels([dc.FTPL(c=0.5), dc.FTPL(c=2), dc.Exp3()])
-    ['FTPL(c=0.5)', 'FTPL(c=2)', 'Exp3']
-    >>> tuned = dc.FTPL(c=0.5, ranking="strata", estimator="centred", c_exploit=3, schedule="losses")
-    >>> short_labels([dc.FTPL(), dc.Ladder(), tuned])
-    ['FTPL', 'Ladder', 'FTPL(c=0.5, c_exploit=3, …)']
+    >>> tuned = dc.Ladder(mean_rate=0.5, hedge_rate=0.25, uniform_share=0.125)
+    >>> short_labels([dc.FTPL(c=0.5), dc.Ladder(), tuned])
+    ['FTPL(c=0.5)', 'Ladder', 'Ladder(hedge_rate=0.25, …)']
     """
-    names = [_shortened(each, shown) for each in shown]
-    for kind in {type(each) for each in shown}:
-        for number, name in _swept(kind, shown).items():
-            names[number] = name
-    return [each.label if names.count(name) > 1 else name for each, name in zip(shown, names, strict=True)]
+    names = [_shortened(description) for description in shown]
+    return [
+        description.label if names.count(name) > 1 else name
+        for description, name in zip(shown, names, strict=True)
+    ]
 
 
-def _swept(kind: type[Description], shown: Sequence[Description]) -> dict[int, str]:
-    """Names, by place, with every parameter that differs among the descriptions of a class, if all of them are short."""
-    mine = {place: each for place, each in enumerate(shown) if type(each) is kind}
-    texts = {
-        field.name: {parameter_text(field.name, getattr(each, field.name)) for each in mine.values()}
-        for field in fields(kind)  # type: ignore[arg-type]
-    }
-    differing = [name for name, found in texts.items() if len(found) > 1]
-    names = {}
-    for place, each in mine.items():
-        own, told = each._changed(), each._changed(differing).items()
-        kept = [parameter_text(name, value) for name, value in told if value is not None or name in own]
-        names[place] = kind.__name__ + (f"({', '.join(kept)})" if kept else "")
-    return names if differing and all(len(name) <= LONGEST for name in names.values()) else {}
+def _shortened(description: Description) -> str:
+    """The label, or its first parameters that fit into `LONGEST` characters."""
+    if len(description.label) <= LONGEST:
+        return description.label
+    name = type(description).__name__
+    parameters: list[str] = []
+    for text in _changed_parameters(description):
+        if len(_call(name, [*parameters, text, "…"])) > LONGEST:
+            break
+        parameters.append(text)
+    return _call(name, [*parameters, "…"])
 
 
-def _shortened(each: Description, shown: Sequence[Description]) -> str:
-    if len(each.label) <= LONGEST:
-        return each.label
-    name, texts = type(each).__name__, _own_parameters(each)
-    others = [other for other in shown if type(other) is type(each) and other != each]
-    kept = set(_telling(each, texts, others))
-    for parameter in texts:
-        if len(_call(name, texts, kept | {parameter})) <= LONGEST:
-            kept.add(parameter)
-    return _call(name, texts, kept)
+def _call(name: str, parameters: Sequence[str]) -> str:
+    return f"{name}({', '.join(parameters)})"
 
 
-def _call(name: str, texts: dict[str, str], kept: set[str]) -> str:
-    """The call with the kept parameters, in the order in which the class names them."""
-    inside = [text for parameter, text in texts.items() if parameter in kept]
-    return f"{name}({', '.join([*inside, *(['…'] if len(kept) < len(texts) else [])])})"
-
-
-def _own_parameters(each: Description) -> dict[str, str]:
-    """The parameters that are not at their defaults, as in a call."""
-    texts = {}
-    for field in fields(each):  # type: ignore[arg-type]
-        value = getattr(each, field.name)
+def _changed_parameters(description: Description) -> list[str]:
+    """The parameters that are not at their defaults, as in a call; a description in it has its short label."""
+    texts = []
+    for field in fields(description):  # type: ignore[arg-type]
+        value = getattr(description, field.name)
         if isinstance(value, Description):
-            texts[field.name] = short_labels([value])[0]
+            texts.append(_shortened(value))
         elif value != field.default:
-            shown = f"{value:.4g}" if isinstance(value, float) else repr(value)
-            texts[field.name] = f"{field.name}={shown}"
+            number = f"{value:.4g}" if isinstance(value, float) else repr(value)
+            texts.append(f"{field.name}={number}")
     return texts
-
-
-def _telling(each: Description, texts: dict[str, str], others: list[Description]) -> list[str]:
-    """Few parameters that together differ from every other description: the most telling first."""
-    chosen: list[str] = []
-    while others and len(chosen) < len(texts):
-        rest = [name for name in texts if name not in chosen]
-        best = max(
-            rest, key=lambda name: sum(getattr(other, name) != getattr(each, name) for other in others)
-        )
-        left = [other for other in others if getattr(other, best) == getattr(each, best)]
-        if len(left) == len(others):
-            break  # they differ only where this one has a default
-        chosen, others = [*chosen, best], left
-    return chosen

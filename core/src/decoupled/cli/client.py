@@ -95,6 +95,21 @@ def show(content: Any, text: str | None = None) -> None:
     typer.echo(json.dumps(content, indent=1, ensure_ascii=False) if text is None else text)
 
 
+# What a log may be when it is sent, by its suffix.
+LOG_TYPES = {
+    ".csv": "text/csv",
+    ".parquet": "application/vnd.apache.parquet",
+    ".jsonl": "application/x-ndjson",
+}
+
+
+def experiment_path(name: str) -> str:
+    """The path of an experiment; the client is loaded when a command runs."""
+    from ..client import requests
+
+    return requests.experiment_path(name)
+
+
 def tags_of(tags: list[str] | None) -> dict[str, str] | None:
     """Tags from texts such as "country:de"; None if there are none."""
     for text in tags or ():
@@ -244,7 +259,7 @@ def client_label(
 @service_command("labels")
 def client_labels(service: "Client", name: Experiment, limit: Most = 100) -> None:
     """Show the decisions that were judged and await a label, oldest first, and the labels so far."""
-    show(service.awaiting_labels(name, limit))
+    show(service.request("GET", f"{experiment_path(name)}/labels", params={"limit": limit}))
 
 
 @service_command("show")
@@ -255,7 +270,7 @@ def client_show(
 ) -> None:
     """Show what an experiment has learned, or list the experiments."""
     if name is None:
-        show(service.experiments())
+        show(service.request("GET", "/v1/experiments"))
         return
     show(service.state(name, **_objects(context=context)))
 
@@ -287,7 +302,8 @@ def client_segments(
     """Show which arm is best for which requests. The verdicts of all segments share one risk."""
     from .verdict import segments_text
 
-    found = service.segments(name, by=by or (), limit=limit)
+    params = {"by": by or [], "limit": limit}
+    found = service.request("GET", f"{experiment_path(name)}/segments", params=params)
     show(found, None if as_json else segments_text(found))
 
 
@@ -319,13 +335,17 @@ def client_audit(
     limit: AuditLimit = 100,
 ) -> None:
     """Show who changed what, newest first. Needs an admin key."""
-    show(service.audit(subject, action=action, tenant=tenant, before=before, limit=limit))
+    filters = {"subject": subject, "action": action, "tenant": tenant, "before": before}
+    given = {name: value for name, value in filters.items() if value is not None}
+    show(service.request("GET", "/v1/audit", params={**given, "limit": limit}))
 
 
 @service_command("evaluate")
 def client_evaluate(service: "Client", name: Experiment, tag: Tag = None) -> None:
     """Estimate the mean loss of every arm and of the exploited arms from the log, with intervals."""
-    show(service.evaluation(name, tags=tags_of(tag)))
+    from ..client.requests import tag_params
+
+    show(service.request("GET", f"{experiment_path(name)}/evaluation", params=tag_params(tags_of(tag))))
 
 
 @service_command("log", arguments=("format", "file"))
@@ -358,7 +378,7 @@ def check_new(file: Path, force: bool) -> None:
 @service_command("archive")
 def client_archive(service: "Client", name: Experiment) -> None:
     """End an experiment: it makes no more decisions, and still takes feedback."""
-    show(service.archive(name))
+    show(service.request("POST", f"{experiment_path(name)}/archive"))
 
 
 @service_command("pin")
@@ -384,7 +404,8 @@ def client_down(
     arms: Annotated[list[str] | None, argument("The arms that are down; none if not given.")] = None,
 ) -> None:
     """Set the arms that are down, which no decision chooses, for a health check."""
-    show(service.set_down(name, _named(service, name, arms or [])))
+    body = {"arms": _named(service, name, arms or [])}
+    show(service.request("PUT", f"{experiment_path(name)}/down", json=body))
 
 
 @service_command("guardrails")
@@ -477,7 +498,7 @@ def client_delete(
 ) -> None:
     """Delete an experiment that was archived long enough ago, with its whole log."""
     again: str = typer.prompt("Type its name to delete it") if confirm is None else confirm
-    show(service.delete(name, confirm=again))
+    show(service.request("DELETE", experiment_path(name), params={"confirm": again}))
 
 
 @service_command("learner")
@@ -509,4 +530,15 @@ def client_replay(
     ] = False,
 ) -> None:
     """Let an experiment learn from a log. The same log again learns nothing twice."""
-    show(service.replay(name, file, unrandomised=unrandomised))
+    suffix = file.suffix.lower()
+    if suffix not in LOG_TYPES:
+        rule = f"its suffix names no format; known are {', '.join(LOG_TYPES)}"
+        raise ParameterError.of("file", str(file), rule, "use one of them")
+    learned = service.request(
+        "POST",
+        f"{experiment_path(name)}/replay",
+        params={"unrandomised": True} if unrandomised else {},
+        content=file.read_bytes(),
+        headers={"Content-Type": LOG_TYPES[suffix]},
+    )
+    show(learned)

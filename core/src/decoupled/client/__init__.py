@@ -35,7 +35,7 @@ from .requests import DecisionFilters as DecisionFilters
 from .requests import ExperimentFilters as ExperimentFilters
 from .requests import ExperimentSettings as ExperimentSettings
 from .requests import GuardrailChanges as GuardrailChanges
-from .results import DecisionPage as DecisionPage
+from .requests import experiment_path as experiment_path
 from .results import Flushed as Flushed
 from .results import RemoteDecision as RemoteDecision
 from .sync import Client as Client

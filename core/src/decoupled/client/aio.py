@@ -4,14 +4,20 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from functools import wraps
-from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
 import httpx
 
 from .base import BaseClient
 from .exchange import ApiRequest, Exchange, Received
-from .requests import DecideOptions, DecisionFilters, ExperimentFilters
+from .requests import (
+    PAGE,
+    DecideOptions,
+    DecisionFilters,
+    ExperimentFilters,
+    decision_params,
+    experiment_path,
+)
 from .results import FilePath, Format, RemoteDecision, write_log
 from .sync import Client
 
@@ -49,54 +55,46 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
 
     create = awaited(Client.create)
     experiment = awaited(Client.experiment)
-    experiments = awaited(Client.experiments)
-    decisions = awaited(Client.decisions)
-    delete = awaited(Client.delete)
-    archive = awaited(Client.archive)
     add_arms = awaited(Client.add_arms)
     retire_arms = awaited(Client.retire_arms)
     change_guardrails = awaited(Client.change_guardrails)
     pin = awaited(Client.pin)
     unpin = awaited(Client.unpin)
-    set_down = awaited(Client.set_down)
     set_budget = awaited(Client.set_budget)
     decision = awaited(Client.decision)
     feedback = awaited(Client.feedback)
     feedback_many = awaited(Client.feedback_many)
     label = awaited(Client.label)
     keep_pair = awaited(Client.keep_pair)
-    awaiting_labels = awaited(Client.awaiting_labels)
     flush = awaited(Client.flush)
     state = awaited(Client.state)
     verdict = awaited(Client.verdict)
-    segments = awaited(Client.segments)
     gate = awaited(Client.gate)
-    history = awaited(Client.history)
-    evaluation = awaited(Client.evaluation)
-    audit = awaited(Client.audit)
     learner = awaited(Client.learner)
-    _replay = awaited(Client._replay)
-    _json = awaited(Client._json)
+    request = awaited(Client.request)
+    _object = awaited(Client._object)
 
     async def iter_experiments(self, **filters: Unpack[ExperimentFilters]) -> AsyncIterator[dict[str, Any]]:
-        after: str | None = None
+        params: dict[str, Any] = {"limit": PAGE, **filters}
         while True:
-            page = await self.experiments(after, **filters)
+            page = await self.request("GET", "/v1/experiments", params=params)
             for experiment in page["experiments"]:
                 yield experiment
-            if (after := page["next"]) is None:
+            if page["next"] is None:
                 return
+            params["after"] = page["next"]
 
     async def iter_decisions(
         self, name: str, **filters: Unpack[DecisionFilters]
     ) -> AsyncIterator[RemoteDecision]:
-        after: str | None = None
+        params = decision_params(filters)
         while True:
-            page = await self.decisions(name, after, **filters)
-            for decision in page.decisions:
-                yield decision
-            if (after := page.next) is None:
+            page = await self.request("GET", f"{experiment_path(name)}/decisions", params=params)
+            for decision in page["decisions"]:
+                yield RemoteDecision.of(decision)
+            if page["next"] is None:
                 return
+            params["after"] = page["next"]
 
     @overload
     async def decide(
@@ -122,10 +120,6 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
     ) -> None:
         content = await self._run(self._calls.log(name, file, format, tags))
         await asyncio.to_thread(write_log, file, content, overwrite)
-
-    async def replay(self, name: str, file: FilePath, *, unrandomised: bool = False) -> dict[str, Any]:
-        content = await asyncio.to_thread(Path(file).read_bytes)
-        return await self._replay(name, file, content, unrandomised)
 
     async def close(self) -> None:
         try:

@@ -13,7 +13,7 @@ from ..learner.seeds import Key, key_text
 from .errors import TEMPORARY, ServiceError, Undelivered, UndeliveredFeedback, identified
 from .exchange import ApiRequest, Endpoint, Exchange, create, send, send_for_json
 from .feedback import NOT_DELIVERED, Outbox, checked_item, deliver
-from .results import DecisionPage, FilePath, Flushed, RemoteDecision, format_of
+from .results import FilePath, Flushed, RemoteDecision, format_of
 
 if TYPE_CHECKING:
     from ..learner.labels import Labels
@@ -194,9 +194,9 @@ class Operations:
     def __init__(self, endpoint: Endpoint, outbox: Outbox | None) -> None:
         self._endpoint, self._outbox = endpoint, outbox
 
-    def json(self, method: str, path: str, **parts: Any) -> Exchange[Json]:
-        """A request whose answer is an object."""
-        return send_for_json(ApiRequest(method, path, **parts), self._endpoint)
+    def json(self, request: ApiRequest) -> Exchange[Any]:
+        """A request whose answer is JSON."""
+        return send_for_json(request, self._endpoint)
 
     # Experiments
 
@@ -204,25 +204,19 @@ class Operations:
         self, name: str, *, arms: Sequence[Arm] | int | None, **settings: Unpack[ExperimentSettings]
     ) -> Exchange[Json]:
         body = _body({"arms": arms}, settings, ExperimentSettings.__optional_keys__)
-        return create(name, ApiRequest("PUT", path_of(name), body), self._endpoint)
-
-    def decisions(
-        self, name: str, after: str | None, limit: int, filters: Mapping[str, Any]
-    ) -> Exchange[DecisionPage]:
-        params = {"limit": limit, **filters} | ({} if after is None else {"after": after})
-        params |= tag_params(params.pop("tags", None))
-        found = yield from self.json("GET", f"{path_of(name)}/decisions", params=params)
-        return DecisionPage([RemoteDecision.of(each) for each in found["decisions"]], found["next"])
+        return create(name, ApiRequest("PUT", experiment_path(name), body), self._endpoint)
 
     def learner(self, name: str) -> Exchange[str]:
-        response = yield from send(ApiRequest("GET", f"{path_of(name)}/learner"), self._endpoint)
+        response = yield from send(ApiRequest("GET", f"{experiment_path(name)}/learner"), self._endpoint)
         return response.text
 
     def log(
         self, name: str, file: FilePath, format: str | None, tags: Mapping[str, str] | None
     ) -> Exchange[bytes]:
         params = {"format": format_of(file, format), **tag_params(tags)}
-        response = yield from send(ApiRequest("GET", f"{path_of(name)}/log", params=params), self._endpoint)
+        response = yield from send(
+            ApiRequest("GET", f"{experiment_path(name)}/log", params=params), self._endpoint
+        )
         return response.content
 
     # Decisions
@@ -233,13 +227,14 @@ class Operations:
         body = _body({"count": count}, options, DecideOptions.__optional_keys__)
         # Every attempt carries the same one, so a lost answer does not draw a second decision.
         headers = {"Idempotency-Key": body.pop("idempotency_key", None) or str(uuid.uuid4())}
-        found = yield from self.json("POST", f"{path_of(name)}/decisions", json=body, headers=headers)
+        request = ApiRequest("POST", f"{experiment_path(name)}/decisions", body, headers=headers)
+        found = yield from self.json(request)
         if count is None:
             return RemoteDecision.of(found)
         return [RemoteDecision.of(each) for each in found["decisions"]]
 
     def decision(self, id: str) -> Exchange[RemoteDecision]:
-        return RemoteDecision.of((yield from self.json("GET", decision_path(id))))
+        return RemoteDecision.of((yield from self.json(ApiRequest("GET", decision_path(id)))))
 
     def feedback(self, given: Undelivered) -> Exchange[RemoteDecision | None]:
         item = checked_item(given)
@@ -308,8 +303,24 @@ def tag_params(tags: Mapping[str, str] | None) -> dict[str, Any]:
     return {"tag": [f"{name}:{value}" for name, value in tags.items()]} if tags else {}
 
 
-def path_of(name: str) -> str:
-    """The path of an experiment."""
+PAGE = 100  # experiments or decisions in a page
+
+
+def decision_params(filters: Mapping[str, Any]) -> dict[str, Any]:
+    """The query parameters that list decisions as `DecisionFilters` says."""
+    plain = {name: value for name, value in filters.items() if name != "tags"}
+    return {"limit": PAGE, **plain, **tag_params(filters.get("tags"))}
+
+
+def experiment_path(name: str) -> str:
+    """The path of an experiment in the API, for `Client.request`.
+
+    Args:
+        name: the name of the experiment.
+
+    >>> experiment_path("prompts v2")
+    '/v1/experiments/prompts%20v2'
+    """
     return f"/v1/experiments/{_segment('name', name)}"
 
 

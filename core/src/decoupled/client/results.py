@@ -30,23 +30,6 @@ def format_of(file: FilePath, format: str | None = None) -> Format:
     raise ParameterError.of("file", os.fspath(file), rule, remedy)
 
 
-# What a log may be when it is sent, by its suffix.
-_TYPES = {
-    ".csv": "text/csv",
-    ".parquet": "application/vnd.apache.parquet",
-    ".jsonl": "application/x-ndjson",
-}
-
-
-def type_of(file: FilePath) -> str:
-    """The media type of a log to send, by its suffix."""
-    found = _TYPES.get(os.path.splitext(os.fspath(file))[1].lower())
-    if found is None:
-        rule = f"its suffix names no format; known are {', '.join(_TYPES)}"
-        raise ParameterError.of("file", os.fspath(file), rule, "use one of them")
-    return found
-
-
 def write_log(file: FilePath, content: bytes, overwrite: bool) -> None:
     """Write a log whole or not at all. A pipe or a device is written to, since it cannot be replaced."""
     if os.path.exists(file) and not os.path.isfile(file):
@@ -129,24 +112,6 @@ class RemoteDecision:
             content: a decision in an answer of the service.
         """
         return cls(**{name: content[name] for name in cls.__dataclass_fields__ if name in content})
-
-
-@dataclass(frozen=True)
-class DecisionPage:
-    """A page of decisions.
-
-    With filters a page may be short, or empty, and still have a `next`.
-
-    Attributes:
-        decisions: the decisions of the page.
-        next: the `after` of the following page; None on the last.
-
-    >>> client.decisions("models")
-    DecisionPage(decisions=[], next=None)
-    """
-
-    decisions: list[RemoteDecision]
-    next: str | None
 
 
 @dataclass(frozen=True)

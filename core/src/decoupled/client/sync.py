@@ -11,7 +11,6 @@ What both promise:
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, Unpack, overload
 
 import httpx
@@ -22,6 +21,7 @@ from .base import BaseClient
 from .errors import ServiceError, Undelivered
 from .exchange import ApiRequest, Exchange, Received
 from .requests import (
+    PAGE,
     BudgetLimits,
     DecideOptions,
     DecisionFilters,
@@ -29,12 +29,12 @@ from .requests import (
     ExperimentSettings,
     GuardrailChanges,
     as_json,
+    decision_params,
     decision_path,
+    experiment_path,
     id_of,
-    path_of,
-    tag_params,
 )
-from .results import DecisionPage, FilePath, Flushed, Format, RemoteDecision, type_of, write_log
+from .results import FilePath, Flushed, Format, RemoteDecision, write_log
 
 T = TypeVar("T")
 
@@ -99,27 +99,7 @@ class Client(BaseClient[httpx.Client]):
         >>> client.experiment("models")["arms"]
         ['small', 'medium', 'large']
         """
-        return self._json("GET", path_of(name))
-
-    def experiments(
-        self, after: str | None = None, limit: int = 100, **filters: Unpack[ExperimentFilters]
-    ) -> dict[str, Any]:
-        """Return a page of experiments.
-
-        Args:
-            after: the `next` of the page before; None for the first page.
-            limit: how many experiments a page has at most, 1 to 1,000.
-            **filters: which experiments, and in which order: see `ExperimentFilters`.
-
-        Returns:
-            The `experiments` of the page, and `next`, which is None on the last page.
-
-        >>> page = client.experiments()
-        >>> [experiment["name"] for experiment in page["experiments"]], page["next"]
-        (['models'], None)
-        """
-        params = {"limit": limit, **filters} | ({} if after is None else {"after": after})
-        return self._json("GET", "/v1/experiments", params=params)
+        return self._object("GET", experiment_path(name))
 
     def iter_experiments(self, **filters: Unpack[ExperimentFilters]) -> Iterator[dict[str, Any]]:
         """Yield every experiment, page after page.
@@ -130,30 +110,13 @@ class Client(BaseClient[httpx.Client]):
         >>> [each["name"] for each in client.iter_experiments(prefix="mod")]
         ['models']
         """
-        after: str | None = None
+        params: dict[str, Any] = {"limit": PAGE, **filters}
         while True:
-            page = self.experiments(after, **filters)
+            page = self.request("GET", "/v1/experiments", params=params)
             yield from page["experiments"]
-            if (after := page["next"]) is None:
+            if page["next"] is None:
                 return
-
-    def decisions(
-        self, name: str, after: str | None = None, limit: int = 100, **filters: Unpack[DecisionFilters]
-    ) -> DecisionPage:
-        """Return a page of decisions, the newest first.
-
-        Args:
-            name: the name of the experiment.
-            after: the `next` of the page before; None for the first page.
-            limit: how many decisions a page has at most, 1 to 1,000.
-            **filters: which decisions, and in which order: see `DecisionFilters`.
-
-        >>> made = client.decide("models")
-        >>> page = client.decisions("models", status="pending")
-        >>> page.decisions == [made], page.next
-        (True, None)
-        """
-        return self._run(self._calls.decisions(name, after, limit, filters))
+            params["after"] = page["next"]
 
     def iter_decisions(self, name: str, **filters: Unpack[DecisionFilters]) -> Iterator[RemoteDecision]:
         """Yield every decision of an experiment, page after page.
@@ -166,42 +129,13 @@ class Client(BaseClient[httpx.Client]):
         >>> [each.id for each in client.iter_decisions("models", sort="made_at")] == [each.id for each in made]
         True
         """
-        after: str | None = None
+        params = decision_params(filters)
         while True:
-            page = self.decisions(name, after, **filters)
-            yield from page.decisions
-            if (after := page.next) is None:
+            page = self.request("GET", f"{experiment_path(name)}/decisions", params=params)
+            yield from map(RemoteDecision.of, page["decisions"])
+            if page["next"] is None:
                 return
-
-    def delete(self, name: str, *, confirm: str) -> dict[str, Any]:
-        """Delete an experiment that was archived long enough ago, with its log.
-
-        Args:
-            name: the name of the experiment.
-            confirm: the name again, so that nothing is deleted by mistake.
-
-        Raises:
-            Conflict: if it is not archived, or was archived too recently.
-
-        >>> archived = client.archive("models")
-        >>> try:
-        ...     client.delete("models", confirm="models")
-        ... except ServiceError as error:
-        ...     print(error.status, "is kept for 30 days" in str(error))
-        409 True
-        """
-        return self._json("DELETE", path_of(name), params={"confirm": confirm})
-
-    def archive(self, name: str) -> dict[str, Any]:
-        """End an experiment: it makes no more decisions, and still takes feedback.
-
-        Args:
-            name: the name of the experiment.
-
-        >>> client.archive("models")["status"]
-        'archived'
-        """
-        return self._json("POST", f"{path_of(name)}/archive")
+            params["after"] = page["next"]
 
     def add_arms(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
         """Add arms to an experiment.
@@ -216,7 +150,7 @@ class Client(BaseClient[httpx.Client]):
         >>> client.add_arms("models", ["huge"])["arms"]
         ['small', 'medium', 'large', 'huge']
         """
-        return self._json("POST", f"{path_of(name)}/arms", json={"arms": list(arms)})
+        return self._object("POST", f"{experiment_path(name)}/arms", json={"arms": list(arms)})
 
     def retire_arms(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
         """Retire arms: no later decision names them.
@@ -231,7 +165,7 @@ class Client(BaseClient[httpx.Client]):
         >>> client.retire_arms("models", ["small"])["arms"]
         ['medium', 'large']
         """
-        return self._json("POST", f"{path_of(name)}/arms/retire", json={"arms": list(arms)})
+        return self._object("POST", f"{experiment_path(name)}/arms/retire", json={"arms": list(arms)})
 
     # Guardrails and budgets
 
@@ -248,7 +182,7 @@ class Client(BaseClient[httpx.Client]):
         >>> client.change_guardrails("models", floors={"small": 0.1})["guardrails"]["floors"]
         {'small': 0.1}
         """
-        return self._json("PATCH", f"{path_of(name)}/guardrails", json=as_json(changes))
+        return self._object("PATCH", f"{experiment_path(name)}/guardrails", json=as_json(changes))
 
     def pin(self, name: str, arm: Arm) -> dict[str, Any]:
         """Exploit this arm in every decision from now on: the kill switch. Exploring and learning continue.
@@ -272,18 +206,6 @@ class Client(BaseClient[httpx.Client]):
         """
         return self.change_guardrails(name, pinned=None)
 
-    def set_down(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
-        """Set the arms that are down, such as those that fail a health check; all others are up.
-
-        Args:
-            name: the name of the experiment.
-            arms: the arms that are down; an empty list if all are up.
-
-        >>> client.set_down("models", ["large"])["guardrails"]["down"]
-        ['large']
-        """
-        return self._json("PUT", f"{path_of(name)}/down", json={"arms": list(arms)})
-
     def set_budget(self, name: str, **limits: Unpack[BudgetLimits]) -> dict[str, Any]:
         """Set how much may be explored; without limits, as much as is asked for.
 
@@ -294,7 +216,7 @@ class Client(BaseClient[httpx.Client]):
         >>> client.set_budget("models", share=0.01)["budget"]["share"]
         0.01
         """
-        return self._json("PUT", f"{path_of(name)}/budget", json=as_json(limits))
+        return self._object("PUT", f"{experiment_path(name)}/budget", json=as_json(limits))
 
     # Decisions
 
@@ -432,8 +354,6 @@ class Client(BaseClient[httpx.Client]):
         True
         >>> client.feedback(decision, judged=0.25).status     # it awaits the label
         'pending'
-        >>> client.awaiting_labels("judged")["awaiting"]
-        1
         >>> client.label(decision, loss=1.0).status
         'applied'
         """
@@ -478,19 +398,7 @@ class Client(BaseClient[httpx.Client]):
         """
         body: dict[str, Any] = {"title": title, "request": request, "exploit": exploit, "explore": explore}
         body |= {"low": low, "high": high, "keep_days": keep_days}
-        return self._json("PUT", f"{decision_path(id_of(decision))}/pair", json=body)
-
-    def awaiting_labels(self, name: str, limit: int = 100) -> dict[str, Any]:
-        """Return the `decisions` that were judged and await a label, oldest first, and the labels so far.
-
-        Args:
-            name: the name of the experiment.
-            limit: how many decisions at most, 1 to 1,000.
-
-        Returns:
-            The decisions, and the labels `used`, `missing` and `awaiting`; `lam` is how much the judge counts. See `label`.
-        """
-        return self._json("GET", f"{path_of(name)}/labels", params={"limit": limit})
+        return self._object("PUT", f"{decision_path(id_of(decision))}/pair", json=body)
 
     def flush(self) -> Flushed:
         """Send everything in the outbox.
@@ -518,7 +426,7 @@ class Client(BaseClient[httpx.Client]):
         [0.333, 0.333, 0.333]
         """
         params = {} if context is None else {"context": json.dumps(dict(context))}
-        return self._json("GET", f"{path_of(name)}/state", params=params)
+        return self._object("GET", f"{experiment_path(name)}/state", params=params)
 
     def verdict(self, name: str) -> dict[str, Any]:
         """Return which arm is best, as far as that is decided, with the mean loss of each arm and the regret.
@@ -531,26 +439,7 @@ class Client(BaseClient[httpx.Client]):
         >>> client.verdict("models")["text"]
         'too early: nothing was observed'
         """
-        return self._json("GET", f"{path_of(name)}/verdict")
-
-    def segments(self, name: str, *, by: Sequence[str] = (), limit: int = 100) -> dict[str, Any]:
-        """Return a verdict for each segment: which arm is best for which requests.
-
-        The verdicts of all segments hold together, at every moment at once.
-
-        Args:
-            name: the name of the experiment.
-            by: the fields of the context that tell segments apart. Empty: those of the policy, or all but numbers.
-            limit: how many segments are listed at most, those with the most losses first.
-
-        >>> settings: ExperimentSettings = {"context": {"subject": "text"}}
-        >>> made = client.create("answers", arms=["small", "large"], **settings)
-        >>> decision = client.decide("answers", context={"subject": "law"})
-        >>> [each["segment"] for each in client.segments("answers")["segments"]]
-        [{'subject': 'law'}]
-        """
-        params = {"by": list(by), "limit": limit}
-        return self._json("GET", f"{path_of(name)}/segments", params=params)
+        return self._object("GET", f"{experiment_path(name)}/verdict")
 
     def gate(
         self,
@@ -580,60 +469,7 @@ class Client(BaseClient[httpx.Client]):
         params: dict[str, Any] = {"arm": str(arm), "margin": margin, "when": when, "closed": "200"}
         if against is not None:
             params["against"] = str(against)
-        return self._json("GET", f"{path_of(name)}/gate", params=params)
-
-    def history(self, name: str, points: int = 200) -> dict[str, Any]:
-        """Return counts and mean losses over time, with their intervals.
-
-        Args:
-            name: the name of the experiment.
-            points: at how many points of the log, at most; 1 to 500.
-
-        >>> decision = client.decide("models")
-        >>> client.history("models")["decisions"]
-        [1]
-        """
-        return self._json("GET", f"{path_of(name)}/history", params={"points": points})
-
-    def evaluation(self, name: str, *, tags: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Return the off-policy value of every arm and of what was exploited, each with its interval.
-
-        Args:
-            name: the name of the experiment.
-            tags: count only decisions that have all of these; None for all decisions.
-
-        >>> client.evaluation("models")["observed"]
-        0
-        """
-        return self._json("GET", f"{path_of(name)}/evaluation", params=tag_params(tags))
-
-    def audit(
-        self,
-        subject: str | None = None,
-        *,
-        action: str | None = None,
-        tenant: str | None = None,
-        before: int | None = None,
-        limit: int = 100,
-    ) -> dict[str, Any]:
-        """Return who changed what, newest first. Needs an admin key.
-
-        Args:
-            subject: only changes of this experiment, key (by its id) or file; None for all.
-            action: only changes of this kind, such as "guardrails.change"; None for all.
-            tenant: only changes of this tenant; None for all that the key sees. Keys of the tenant `local` see all tenants.
-            before: only changes before the one with this id, the `next` of the page before; None for the newest.
-            limit: how many changes a page has at most, 1 to 1,000.
-
-        Returns:
-            The `entries` of the page, and `next`, which is None on the last page.
-
-        >>> [entry["action"] for entry in client.audit("models")["entries"]]
-        ['experiment.create']
-        """
-        given = {"subject": subject, "action": action, "tenant": tenant, "before": before, "limit": limit}
-        params = {name: value for name, value in given.items() if value is not None}
-        return self._json("GET", "/v1/audit", params=params)
+        return self._object("GET", f"{experiment_path(name)}/gate", params=params)
 
     def log(
         self,
@@ -676,29 +512,38 @@ class Client(BaseClient[httpx.Client]):
         """
         return self._run(self._calls.learner(name))
 
-    def replay(self, name: str, file: FilePath, *, unrandomised: bool = False) -> dict[str, Any]:
-        """Let an experiment learn from a log in a file.
+    # Everything else
 
-        It needs the columns `explore`, `propensity` and `loss`. The same log again learns nothing twice. Read the
-        `warnings` of the answer: they say what may be claimed.
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        json: Any = None,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Send any request of the API, for what has no method here, and return the JSON of its answer.
+
+        It waits, tries again and raises errors like every other call. A lost answer is asked for again, so a request has
+        to mean the same twice: for one that does not, such as a decision, give an `Idempotency-Key`.
 
         Args:
-            name: the name of the experiment.
-            file: the log: .csv, .parquet, or .jsonl with an object on each line.
-            unrandomised: take all propensities as 1; only if every arm was seen in every round, or the policy keeps means.
+            method: the method of HTTP, such as "GET".
+            path: the path, from "/v1/" on.
+            params: the parameters of the query.
+            json: the body, as JSON.
+            content: the body, as bytes; give its `Content-Type` among the headers.
+            headers: further headers.
 
-        >>> import json, pathlib, tempfile
-        >>> file = pathlib.Path(tempfile.mkdtemp()) / "log.jsonl"
-        >>> _ = file.write_text(json.dumps({"explore": "small", "propensity": 0.5, "loss": 0.3}))
-        >>> (client.replay("models", file))["learned"]
-        1
+        >>> client.request("POST", "/v1/experiments/models/archive")["status"]
+        'archived'
+        >>> [entry["action"] for entry in client.request("GET", "/v1/audit", params={"limit": 2})["entries"]]
+        ['experiment.archive', 'experiment.create']
         """
-        return self._replay(name, file, Path(file).read_bytes(), unrandomised)
-
-    def _replay(self, name: str, file: FilePath, content: bytes, unrandomised: bool) -> dict[str, Any]:
-        sent: Any = {"headers": {"Content-Type": type_of(file)}, "content": content}
-        sent["params"] = {"unrandomised": True} if unrandomised else {}
-        return self._json("POST", f"{path_of(name)}/replay", **sent)
+        call = ApiRequest(method, path, json, dict(params or {}), dict(headers or {}), content)
+        return self._run(self._calls.json(call))
 
     # Running
 
@@ -721,8 +566,10 @@ class Client(BaseClient[httpx.Client]):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _json(self, method: str, path: str, /, **parts: Any) -> dict[str, Any]:
-        return self._run(self._calls.json(method, path, **parts))
+    def _object(self, method: str, path: str, /, **parts: Any) -> dict[str, Any]:
+        """A request whose answer is an object of JSON."""
+        answer: dict[str, Any] = self.request(method, path, **parts)
+        return answer
 
     def _run(self, exchange: Exchange[T]) -> T:
         reply: Received = None

@@ -11,14 +11,12 @@ from typing import Any, Self
 import numpy as np
 
 from ..base.arrays import Floats
-from ..base.extras import needed_for
+from ..base.tables import as_numbers, as_values, broken, read_columns
 from ..base.validation import as_loss, is_missing, is_number, kind_of, one_of, set_number
-from ..errors import Message, ParameterError, near_name
+from ..errors import ParameterError, near_name
 from ..kernels.random.sampling import KINDS
 from ..kernels.rounds import Table
 from .base import Environment
-
-_BOOLEANS = (True, False, "True", "False")  # pandas reads a column of these as booleans
 
 
 def checked_cells(array: Any, place: Callable[[int, int], str]) -> Floats:
@@ -57,74 +55,34 @@ def read_table(path: Any, others: Sequence[str] = ()) -> tuple[Floats, dict[str,
 
     Columns named in `others` hold something else than losses: also return their values, None where one is missing.
     """
-    file, text = Path(path).name, Path(path).suffix != ".parquet"
-    frame = _read_csv(path) if text else _read_parquet(path)
-    for name in others:
-        if name not in frame.columns:
-            raise _broken(file, f"has no column {name!r}", near_name(name, frame.columns))
-    # Whole numbers with gaps are floats in pandas, until its own types are asked for.
-    columns = {name: frame[name].convert_dtypes().tolist() for name in others}
-    found = {name: [None if is_missing(each) else each for each in columns[name]] for name in others}
-    losses = frame.drop(columns=list(others))
-    if text:
-        _refuse_words(losses, file)
-    return _losses_of(losses, file), found
-
-
-def _read_csv(path: str | os.PathLike[str]) -> Any:
-    """Read a CSV file with a header of names."""
-    with needed_for("a CSV file"):
-        import pandas
-
     file = Path(path).name
-    try:
-        header = pandas.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False)
-        frame = pandas.read_csv(path)
-    except pandas.errors.EmptyDataError:
+    is_text = Path(path).suffix != ".parquet"
+    columns = read_columns(Path(path), file)
+    if not columns:
         remedy = "write a line of arms' names, then a line of losses for each round"
-        raise _broken(file, "is empty", remedy) from None
-    except ValueError as error:
-        remedy = "give every line one loss for each arm"
-        raise _broken(file, f"is not a table ({_one_line(error)})", remedy) from None
-    names = header.iloc[0].tolist()
-    _check_header(file, [str(name) for name in names])
-    # pandas turns the first values of lines longer than the header into an index.
-    if not isinstance(frame.index, pandas.RangeIndex):
-        problem = f"has lines with more values than the {len(names)} names of its header"
-        raise _broken(file, problem, "give every column a name")
-    frame.columns = names
-    return frame
+        raise broken(file, "is empty", remedy)
+    _check_header(file, list(columns))
+    values: dict[str, list[object]] = {}
+    for name in others:
+        if name not in columns:
+            raise broken(file, f"has no column {name!r}", near_name(name, columns))
+        column = columns[name]
+        cells = as_values(column) if is_text else np.asarray(column, object).tolist()
+        values[name] = [None if is_missing(cell) else cell for cell in cells]
+    losses = {name: column for name, column in columns.items() if name not in others}
+    _check_count(file, list(losses))
+    if is_text:
+        losses = {name: _numbers_of(file, name, column) for name, column in losses.items()}
+    return _losses_of(losses, file), values
 
 
-def _refuse_words(frame: Any, file: str) -> None:
-    """Raise an error that names the first word among the numbers of a CSV file."""
-    import pandas
-
-    for name in frame.columns:
-        if frame[name].dtype.kind not in "biuf":  # one word turns a whole column into strings
-            numbers = pandas.to_numeric(frame[name], errors="coerce")
-            words = frame[name].notna() & numbers.isna() & ~frame[name].isin(_BOOLEANS)
-            if words.any():
-                row = int(words.argmax())
-                rule, remedy = "is not a number", "give a number in [0, 1]"
-                raise ParameterError.of(_cell(file, row, name), frame[name].iloc[row], rule, remedy)
-
-
-def _read_parquet(path: str | os.PathLike[str]) -> Any:
-    with needed_for("a Parquet file"):
-        import pandas
-        import pyarrow.parquet  # noqa: F401 # pandas reads with it
-
-    file = Path(path).name
-    try:
-        return pandas.read_parquet(path)
-    except ValueError as error:
-        problem = f"is not a Parquet file ({_one_line(error)})"
-        raise _broken(file, problem, "write it with pyarrow or pandas") from None
-
-
-def _broken(file: str, problem: str, remedy: str) -> ParameterError:
-    return ParameterError(Message(f"{file}: {problem}", remedy))
+def _numbers_of(file: str, name: str, cells: Sequence[str]) -> Floats:
+    """A column of a CSV file as numbers; an error names the first word among them."""
+    numbers = as_numbers(cells)
+    if isinstance(numbers, int):
+        place = _cell(file, numbers, name)
+        raise ParameterError.of(place, cells[numbers], "is not a number", "give a number in [0, 1]")
+    return numbers
 
 
 def _cell(file: str, row: int, name: object) -> str:
@@ -132,27 +90,17 @@ def _cell(file: str, row: int, name: object) -> str:
 
 
 def _check_header(file: str, names: list[str]) -> None:
-    _check_columns(file, names)
+    _check_count(file, names)
     if all(_is_number(name) for name in names):
         problem = "begins with numbers instead of the arms' names"
-        raise _broken(file, problem, "add a header line of names")
-    for place, name in enumerate(names):
-        if name.strip() == "":
-            remedy = "name the arm, or drop the column if it holds row numbers (in pandas, to_csv(..., index=False))"
-            raise _broken(file, f"column {place + 1} has no name", remedy)
-        if name in names[:place]:
-            raise _broken(file, f"has two columns named {name!r}", "give every arm a name of its own")
+        raise broken(file, problem, "add a header line of names")
 
 
-def _check_columns(file: str, names: list[str]) -> None:
+def _check_count(file: str, names: list[str]) -> None:
     if len(names) < 2:
         columns = f"one column, {names[0]!r}" if names else "no columns"
         remedy = "give a column for each of two arms or more (in a CSV file, separated by commas)"
-        raise _broken(file, f"has {columns}", remedy)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+        raise broken(file, f"has {columns}", remedy)
 
 
 def _is_number(text: str) -> bool:
@@ -164,14 +112,14 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _losses_of(frame: Any, file: str) -> Floats:
-    names = list(frame.columns)
-    _check_columns(file, names)
-    if len(frame) == 0:
-        raise _broken(file, "has names but no losses", "add a line of losses for each round")
-    plain = all(isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in frame.dtypes)
-    array = frame.to_numpy(np.float64) if plain else frame.to_numpy(object)
-    return checked_cells(array, lambda row, arm: _cell(file, row, names[arm]))
+def _losses_of(columns: dict[str, Any], file: str) -> Floats:
+    names = list(columns)
+    if len(columns[names[0]]) == 0:
+        raise broken(file, "has names but no losses", "add a line of losses for each round")
+    arrays = [np.asarray(column) for column in columns.values()]
+    is_plain = all(array.dtype.kind in "biuf" for array in arrays)
+    table = np.stack([array.astype(np.float64 if is_plain else object) for array in arrays], axis=1)
+    return checked_cells(table, lambda row, arm: _cell(file, row, names[arm]))
 
 
 class Recorded(Environment):

@@ -1,19 +1,17 @@
 """A log of decisions as columns: read from a file, a data frame or a list of rows, and checked."""
 
-import csv
 import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from ..base.arrays import Bools, Floats, Ints
-from ..base.extras import needed_for
+from ..base.tables import listed, read_columns
 from ..base.validation import LEAST_PROPENSITY, as_float, is_missing, kind_of
 from ..decision import Arm, fitted
 from ..errors import ArmError, LossError, Message, ParameterError, near_name, shown
@@ -223,7 +221,7 @@ def columns_of(log: Any) -> dict[str, Any]:
     if isinstance(log, Mapping) or hasattr(log, "columns"):
         # Those of an Arrow table are not names.
         names = list(log if isinstance(log, Mapping) else getattr(log, "column_names", None) or log.columns)
-        return {name: _listed(log[name]) for name in wanted if name in names}
+        return {name: listed(log[name]) for name in wanted if name in names}
     if isinstance(log, (bytes, int, float)) or not isinstance(log, Iterable):
         raise ParameterError.of("log", log, f"is {kind_of(log)}", _KINDS)
     rows = list(log)
@@ -239,54 +237,10 @@ def _chosen(column: Any, rows: Ints) -> Any:
     return column[rows] if isinstance(column, np.ndarray) else [column[row] for row in rows.tolist()]
 
 
-def _listed(column: Any) -> Any:
-    """A column as a list, or as an array of numbers."""
-    if hasattr(column, "to_pylist"):  # Arrow
-        numeric = str(column.type) == "double" or (str(column.type) == "int64" and not column.null_count)
-        return column.to_numpy(zero_copy_only=False) if numeric else column.to_pylist()
-    return column if isinstance(column, np.ndarray) else list(column)
-
-
 def _from_file(path: Path, wanted: tuple[str, ...]) -> dict[str, Any]:
-    if path.suffix == ".parquet":
-        with needed_for("a log in Parquet", "export it as CSV"):
-            import pyarrow as pa
-            import pyarrow.parquet as pq
-        try:
-            present = [name for name in wanted if name in pq.read_schema(path).names]
-            table = pq.read_table(path, columns=present)
-        except FileNotFoundError:
-            raise
-        except (pa.ArrowException, OSError) as error:
-            raise _unreadable(path, f"is not a whole Parquet file ({error})") from None
-        return {name: _listed(table[name]) for name in present}
-    if path.suffix != ".csv":
+    if path.suffix not in (".csv", ".parquet"):
         raise ParameterError.of("log", str(path), "must end in .csv or .parquet", _KINDS)
-    # Spreadsheets begin it with a byte order mark.
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader, lines = csv.reader(file), 0
-        try:
-            header = next(reader, [])
-            present = [name for name in wanted if name in header]
-            if len(present) < 2:
-                return {name: [] for name in present}
-            rows, chosen = [], itemgetter(*map(header.index, present))
-            for lines, row in enumerate(reader, 1):  # noqa: B007
-                if len(row) == len(header):
-                    rows.append(chosen(row))
-                elif row:  # a blank line has no row
-                    rule = f"line {reader.line_num} has {len(row)} values, and the header {len(header)}"
-                    raise _unreadable(path, rule)
-        except UnicodeDecodeError:
-            raise _unreadable(path, f"is not UTF-8, after about {lines:,} rows") from None
-        except csv.Error as error:
-            raise _unreadable(path, f"line {reader.line_num} is not CSV ({error})") from None
-    columns = zip(*rows, strict=True) if rows else [()] * len(present)
-    return dict(zip(present, columns, strict=True))
-
-
-def _unreadable(path: Path, rule: str) -> ParameterError:
-    return ParameterError.of("log", str(path), rule, "export it again, or save it as CSV in UTF-8")
+    return read_columns(path, f"log = {shown(str(path))}", wanted)
 
 
 def _numbers(name: str, column: Any) -> Floats:

@@ -9,7 +9,6 @@ from .intervals import Band as Band
 from .intervals import checked_band as checked_band
 from .intervals import described as described
 from .intervals import interval as interval
-from .intervals import t_quantile as t_quantile
 from .plan import DEVICES as DEVICES
 from .plan import Plan as Plan
 from .plan import as_rounds as as_rounds

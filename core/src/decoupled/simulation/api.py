@@ -21,7 +21,7 @@ from .contextual import check_context
 from .cpu import BlockResult
 from .labelled import CurveMoments
 from .plan import DEFAULT_CHECKPOINTS, Block, Checkpoints, Plan, make_plan
-from .results import Results, assemble
+from .results import Results, assemble, check_can_save
 from .scheduler import RESULTS_FILE, TIMINGS_FILE, BlockStore, Report, execute, explained, own_executor
 from .traffic import DIRECT, Traffic
 
@@ -115,6 +115,8 @@ def run_plan(
         workers = whole_number("workers", workers, 1, "leave it out for all cores")
     _check_kind("executor", executor, Executor, "for Dask, client.get_executor()")
     _check_kind("out", out, (str, os.PathLike), "give the path of a folder")
+    if out is not None:  # before hours of work, not after them
+        check_can_save("out")
     for name, value in (("workers", workers), ("executor", executor)):
         if plan.device != "cpu" and value is not None:
             rule = f"is for the CPU, and device = {plan.device!r} has threads of its own"

@@ -1,50 +1,48 @@
 """Intervals of means over runs, and of the difference of two policies run by run; and the band around a curve of means."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 from ..base.arrays import Floats
+from ..base.extras import needed_for
 from ..base.validation import as_float
 from ..errors import ParameterError
 
 
 def interval(values: Floats, level: float) -> tuple[float, float, float, float]:
-    """The mean, its standard error, and the ends of its interval.
+    """The mean, its standard error, and the ends of its interval; NaN but for the mean if there is one value.
 
     >>> [round(each, 2) for each in interval(np.array([1.0, 2.0, 3.0]), level=0.95)]
     [2.0, 0.58, -0.48, 4.48]
     """
     mean = float(values.mean())
     if len(values) < 2:
-        return mean, float("nan"), float("nan"), float("nan")
+        return mean, math.nan, math.nan, math.nan
     error = float(values.std(ddof=1) / np.sqrt(len(values)))
-    half = t_quantile(0.5 + level / 2.0, len(values) - 1) * error
-    return mean, error, mean - half, mean + half
+    if error == 0.0:  # SciPy has no interval of a law without spread
+        return mean, error, mean, mean
+    low, high = _student_t().interval(level, len(values) - 1, loc=mean, scale=error)
+    return mean, error, float(low), float(high)
 
 
 def paired(differences: Floats, level: float) -> dict[str, float]:
     """The mean difference, its interval, and the p-value of a paired t test."""
-    from scipy.special import stdtr
-
     mean, error, low, high = interval(differences, level)
     if error == 0.0:  # the same difference in every run, such as none for a policy compared with itself
         chance = 1.0 if mean == 0.0 else 0.0
     else:
-        chance = 2.0 * float(stdtr(len(differences) - 1, -abs(mean) / error))
+        chance = 2.0 * float(_student_t().sf(abs(mean) / error, len(differences) - 1))
     return {"difference": mean, "difference_low": low, "difference_high": high, "p_value": chance}
 
 
-def t_quantile(probability: float, degrees: int) -> float:
-    """The quantile of Student's t.
-
-    >>> round(t_quantile(0.975, 9), 6)
-    2.262157
-    """
-    from scipy.special import stdtrit
-
-    return float(stdtrit(degrees, probability))
+def _student_t() -> Any:
+    """Student's t of SciPy, which only statistics load."""
+    with needed_for("statistics of results"):
+        from scipy.stats import t
+    return t
 
 
 Band: TypeAlias = Literal["mean", "std"] | tuple[float, float] | None
@@ -75,7 +73,8 @@ def half_width(band: Literal["mean", "std"], deviations: Floats, runs: int) -> F
         return np.zeros_like(deviations)
     if band == "std":
         return deviations
-    return np.asarray(deviations * (t_quantile(0.5 + LEVEL / 2.0, runs - 1) / np.sqrt(runs)))
+    quantile = float(_student_t().ppf(0.5 + LEVEL / 2.0, runs - 1))
+    return np.asarray(deviations * (quantile / np.sqrt(runs)))
 
 
 def between_quantiles(ends: tuple[float, float], means: Floats, curves: Floats) -> Floats:

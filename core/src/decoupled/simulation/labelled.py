@@ -1,12 +1,11 @@
 """Arrays with named dimensions: results, for as long as nobody asks for an xarray data set.
 
-Loading xarray and pandas takes longer than a small simulation, and writing through xarray may load Dask.
+A simulation needs neither xarray nor pandas, and loading them takes longer than a small one.
 
 `CurveMoments` has the mean and variance of curves over any number of runs, in bounded memory. Runs are reduced in fixed
 groups, in run order. So the result is the same to the last bit for every block size, executor and number of workers.
 """
 
-import os
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,22 +43,6 @@ class Labelled(NamedTuple):
             for dimensions, values in self.variables.values()
             for name, size in zip(dimensions, values.shape, strict=True)
         }
-
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Write a netCDF file: the bytes that xarray writes."""
-        import h5netcdf
-        import h5py
-
-        with h5netcdf.File(path, mode="w") as file:
-            for name, value in self.attrs.items():
-                file.attrs[name] = value
-            file.dimensions = self.sizes
-            for name, (dimensions, values) in self.variables.items():
-                text, real = values.dtype.kind == "U", values.dtype.kind == "f"
-                kind = h5py.string_dtype() if text else values.dtype
-                fill = np.float64(np.nan) if real else None
-                variable = file.create_variable(name, dimensions, dtype=kind, fillvalue=fill)
-                variable[...] = values.astype(object) if text else values
 
 
 class CurveMoments:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import __version__
 from ..base.arrays import Floats
-from ..base.extras import require
+from ..base.extras import needed_for, require
 from ..base.files import replacing
 from ..base.names import short_labels
 from ..base.validation import number_in, one_of
@@ -24,9 +24,6 @@ from .labelled import Labelled
 from .plan import Plan, policy_of
 from .tables import Labels, Spread, lowest, regret_table, renamed
 from .traffic import traffic_of
-
-# They are loaded when they are used, which may be after hours of work, or never.
-require("a simulation", "xarray", "scipy", "pandas", "h5netcdf")
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,8 +65,8 @@ class Results:
     def data(self) -> "xr.Dataset":
         """The results as an xarray data set."""
         if isinstance(self._data, Labelled):
-            import xarray as xr
-
+            with needed_for("results.data"):
+                import xarray as xr
             self._data = xr.Dataset(self._data.variables, attrs=self._data.attrs)
         return self._data
 
@@ -88,13 +85,13 @@ class Results:
     def short_labels(self) -> list[str]:
         """The policies' names for legends and tables, in order.
 
-        They are the labels, but a long one keeps only the parameters that tell its policy from the others.
+        They are the labels, but a long one keeps as many of its first parameters as fit.
 
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
-        >>> tuned = dc.FTPL(c=0.5, ranking="strata", estimator="centred", c_exploit=3, schedule="losses")
+        >>> tuned = dc.Ladder(mean_rate=0.5, hedge_rate=0.25, uniform_share=0.125)
         >>> dc.simulate([dc.FTPL(), tuned], easy, horizon=100, runs=20, seed=0).short_labels
-        ['FTPL', 'FTPL(c=0.5, c_exploit=3, …)']
+        ['FTPL', 'Ladder(hedge_rate=0.25, …)']
         """
         try:
             return short_labels([policy_of(each) for each in self.specification["policies"]])
@@ -234,8 +231,8 @@ class Results:
         >>> list(results.summary(against="Exp3").columns)
         ['mean', 'standard_error', 'low', 'high', 'median', 'p99', 'difference', 'difference_low', 'difference_high', 'p_value']
         """
-        import pandas as pd
-
+        with needed_for("summary()"):
+            import pandas as pd
         table = pd.DataFrame.from_dict(self.statistics(against, level), orient="index")
         table.index.name = "policy"
         table.attrs["interval"] = f"{float(level):.0%} interval of the mean, Student's t"
@@ -445,6 +442,8 @@ class Results:
         >>> results.to_pandas()["round"].tolist()
         [25, 50, 75, 100]
         """
+        with needed_for("to_pandas()"):
+            import pandas  # noqa: F401 # xarray makes the table with it
         return self.data[["regret_mean", "regret_std"]].to_dataframe().reset_index()
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -453,11 +452,9 @@ class Results:
         Args:
             path: the file to write; an existing file is replaced.
         """
+        check_can_save("save()")
         with replacing(path) as temporary:
-            if isinstance(self._data, Labelled):
-                self._data.write(temporary)
-            else:
-                self._data.to_netcdf(temporary, engine="h5netcdf")
+            self.data.to_netcdf(temporary, engine="h5netcdf")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -477,6 +474,7 @@ class Results:
         >>> bool((dc.Results.load(path).final_regret("FTPL") == results.final_regret("FTPL")).all())
         True
         """
+        check_can_save("Results.load()")
         import xarray as xr
 
         try:
@@ -488,6 +486,14 @@ class Results:
         if data.attrs.get("format") != FORMAT or int(data.attrs.get("version", 0)) != VERSION:
             raise StorageError(f"{path}: holds no results of version {VERSION}; {_WRITTEN}")
         return cls(data)
+
+
+def check_can_save(purpose: str) -> None:
+    """Raise an error if the packages that read and write results are missing, without loading them.
+
+    >>> check_can_save("save()")
+    """
+    require(purpose, "xarray", "h5netcdf")
 
 
 def assemble(

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from ..base.arrays import Floats
+from ..base.extras import needed_for
 from ..errors import ParameterError
 from .intervals import interval
 
@@ -43,20 +44,31 @@ Spread: TypeAlias = Literal["error", "interval"]
 _FEW = 2  # decimals where one run leaves no error to choose them by
 _ALIKE = 2  # a column has as many decimals everywhere, if its errors differ by no more than so many
 _WIDE = 70  # characters, of about 75 on a line
-_SHRUNK = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"  # only if it is too wide; needs graphicx
+# Only if it is too wide; needs graphicx.
+_SHRUNK = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 # All of it is local to the table, so a document needs only the packages.
-_SETUP = r"""\sisetup{detect-weight = true, mode = text, separate-uncertainty = true, table-align-uncertainty = true, retain-zero-uncertainty = true,
+_SETUP = r"""\small
+\sisetup{detect-weight = true, mode = text, separate-uncertainty = true,
+  table-align-uncertainty = true, retain-zero-uncertainty = true,
   group-digits = integer, group-minimum-digits = 4, group-separator = {,}}
-% The signs of formulas: those of text fonts are often bitmaps. And a bold series with digits as wide as the plain ones.
+% The signs of formulas: those of text fonts are often bitmaps.
 \def\textminus{\ensuremath{-}}\def\textpm{\ensuremath{\pm}}
-\protected\def\tablebold{\fontseries{b}\selectfont}"""
+% A bold series with digits as wide as the plain ones.
+\protected\def\tablebold{\fontseries{b}\selectfont}
+"""
+_BOLD = "tablebold: ;"  # the command above, as pandas names it
 _SPECIAL = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_",
-    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\ensuremath{<}", ">": r"\ensuremath{>}",
-    # After the end of a row a bracket or a star would be an argument.
-    "|": r"\ensuremath{|}", "[": "{[}", "]": "{]}", "*": "{*}", '"': r"{\ttfamily\char34}",
-    "±": r"\ensuremath{\pm}", "…": r"\dots{}", "\n": " ",
-}  # fmt: skip
+    **{sign: "\\" + sign for sign in "{}$&%#_"},
+    **{sign: rf"\ensuremath{{{sign}}}" for sign in "<>|"},
+    **{sign: f"{{{sign}}}" for sign in "[]*"},  # an argument after the end of a row
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    '"': r"{\ttfamily\char34}",
+    "±": r"\ensuremath{\pm}",
+    "…": r"\dots{}",
+    "\n": " ",
+}
 
 
 def escape(text: str) -> str:
@@ -94,41 +106,64 @@ def regret_table(
     caption: str,
     label: str,
 ) -> str:
-    """The table in LaTeX: `rows` are the statistics by the names to show, and `heads` the heads of those beside the mean.
+    """The table in LaTeX, with the styles of pandas.
 
     The policy in the place `best` is bold. The text refers to the table by `label`.
+
+    Args:
+        rows: the statistics, by the names to show.
+        heads: the heads of the statistics beside the mean, by their keys.
+        best: the place of the policy in bold, or None.
+        spread: what follows ± after the mean.
+        caption: the caption.
+        label: what the text refers to the table by.
     """
-    plain = spread == "error"
-    errors = [row["standard_error"] if plain else row["high"] - row["mean"] for row in rows.values()]
-    needed = [each for each in map(decimals_of, errors) if each is not None]
+    with needed_for("to_latex()"):
+        import jinja2  # noqa: F401 # pandas writes LaTeX with it
+        import pandas as pd
+    errors = [_error_of(row, spread) for row in rows.values()]
+    needed = [decimals for decimals in map(decimals_of, errors) if decimals is not None]
     finest = max(needed, default=_FEW)
-    alike = not needed or finest - min(needed) <= _ALIKE
-    means, shown = [], []
-    for number, (row, error) in enumerate(zip(rows.values(), errors, strict=True)):
+    are_alike = not needed or finest - min(needed) <= _ALIKE
+    means = []
+    for row, error in zip(rows.values(), errors, strict=True):
         own = decimals_of(error)
-        decimals = finest if alike or own is None else own
-        digits = [f"{each:z.{decimals}f}" for each in (row["mean"], error) if math.isfinite(each)]
-        means.append(digits)
-        shown.append((r"\tablebold " if number == best else "") + r" \pm ".join(digits))
-    others = [[f"{row[key]:z.{finest}f}" for row in rows.values()] for key in heads]
-    formats = [_room(means), *(_room([[each] for each in column]) for column in others)]
-    columns = " ".join(["l", *(f"S[table-format = {each}]" for each in formats)])
-    head = ["Policy", "{Mean regret}", *(f"{{{escape(each)}}}" for each in heads.values())]
-    body = [
-        rf"\begin{{tabular}}{{{columns}}}",
-        r"\toprule",
-        " & ".join(head) + r" \\",
-        r"\midrule",
-        *(" & ".join(row) + r" \\" for row in zip(map(escape, rows), shown, *others, strict=True)),
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-    if max(map(len, body[2:-2])) > _WIDE:
-        body = [_SHRUNK, *body, "}"]
-    label = re.sub(r"[^A-Za-z0-9:.-]+", "-", label)
-    start = [r"\begin{table}[htbp]", r"\centering", r"\setlength{\belowcaptionskip}{6pt}"]
-    title = rf"\caption{{{escape(caption)}}}\label{{{label}}}"
-    return "\n".join([*start, title, r"\small", _SETUP, *body, r"\end{table}"]) + "\n"
+        decimals = finest if are_alike or own is None else own
+        finite = [number for number in (row["mean"], error) if math.isfinite(number)]
+        means.append([f"{number:z.{decimals}f}" for number in finite])
+    columns = {"{Mean regret}": [r" \pm ".join(numbers) for numbers in means]}
+    widths = [_width(means)]
+    for key, head in heads.items():
+        cells = [f"{row[key]:z.{finest}f}" for row in rows.values()]
+        columns[f"{{{escape(head)}}}"] = cells
+        widths.append(_width([[cell] for cell in cells]))
+    table = pd.DataFrame(columns, index=pd.Index([escape(name) for name in rows]))
+    table.columns.name = "Policy"
+    styles = pd.DataFrame("", index=table.index, columns=table.columns)
+    if best is not None:
+        styles.iloc[best, 0] = _BOLD
+    text: str = table.style.apply(lambda _: styles, axis=None).to_latex(
+        hrules=True,
+        column_format=" ".join(["l", *(f"S[table-format = {width}]" for width in widths)]),
+        caption=escape(caption),
+        label=re.sub(r"[^A-Za-z0-9:.-]+", "-", label),
+        position="htbp",
+        position_float="centering",
+    )
+    is_wide = max(map(len, text.partition(r"\toprule")[2].splitlines())) > _WIDE
+    start, end = r"\begin{tabular}", r"\end{tabular}"
+    if is_wide:
+        text = text.replace(end, f"{end}\n}}")
+    before = f"{_SETUP}{_SHRUNK}\n" if is_wide else _SETUP
+    text = text.replace(r"\caption", r"\setlength{\belowcaptionskip}{6pt}" + "\n" + r"\caption", 1)
+    return text.replace(start, before + start, 1)
+
+
+def _error_of(row: Mapping[str, float], spread: Spread) -> float:
+    """What follows ± after the mean of a policy."""
+    if spread == "error":
+        return row["standard_error"]
+    return row["high"] - row["mean"]
 
 
 def decimals_of(error: float) -> int | None:
@@ -142,10 +177,10 @@ def decimals_of(error: float) -> int | None:
     return max(0, 1 - int(f"{error:.1e}".partition("e")[2]))
 
 
-def _room(cells: Sequence[Sequence[str]]) -> str:
-    """The room that siunitx keeps in a column: a sign, digits before and after the point, digits of the error."""
+def _width(cells: Sequence[Sequence[str]]) -> str:
+    """The `table-format` of siunitx, which aligns a column: sign, digits before and after the point, of the error."""
     sign = "-" if any(cell[0].startswith("-") for cell in cells) else ""
-    halves = [cell[0].lstrip("-").partition(".") for cell in cells]
-    whole, part = max(len(each[0]) for each in halves), max(len(each[2]) for each in halves)
-    errors = max((len(cell[1].replace(".", "")) for cell in cells if len(cell) > 1), default=0)
-    return f"{sign}{whole}.{part}" + (f"({errors})" if errors else "")
+    before = max(len(cell[0].lstrip("-").partition(".")[0]) for cell in cells)
+    after = max(len(cell[0].partition(".")[2]) for cell in cells)
+    errors = [len(cell[1].replace(".", "")) for cell in cells if len(cell) > 1]
+    return f"{sign}{before}.{after}" + (f"({max(errors)})" if errors else "")

@@ -17,7 +17,7 @@ from decoupled.base import write_atomically
 from decoupled.errors import StorageError
 
 from .statistics import group_lines, mean
-from .suite import NEED_DATA, SIZES, SUITE, SUITES, Size, Suite, suite_of
+from .suite import NEED_DATA, SIZES, SUITE, Size
 
 FILE = "entry.json"
 _COVERED = ("suite", "size", "policy", "seed", "tasks")
@@ -43,11 +43,10 @@ def assembled(
     policy: dict[str, Any],
     tasks: Sequence[dict[str, Any]],
     seconds: float,
-    suite: Suite = SUITE,
 ) -> dict[str, Any]:
     """The entry of a policy, from the lines of its tasks."""
     entry: dict[str, Any] = {
-        "suite": suite.name,
+        "suite": SUITE.name,
         "size": size.name,
         "policy": policy,
         "environment": {
@@ -59,10 +58,10 @@ def assembled(
             "seconds": round(seconds, 1),
             "made": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         },
-        "seed": suite.seed,
+        "seed": SUITE.seed,
         "digest": "",
         "tasks": list(tasks),
-        "groups": group_lines(tasks, suite),
+        "groups": group_lines(tasks),
     }
     return {**entry, "digest": digest(entry)}
 
@@ -86,7 +85,7 @@ def write(path: str | os.PathLike[str], entry: dict[str, Any]) -> None:
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read an entry of a suite, and check that it is whole and that its numbers fit together.
+    """Read an entry of the suite, and check that it is whole and that its numbers fit together.
 
     That they came from a run cannot be seen in a file: whoever doubts it runs the policy again and compares digests.
 
@@ -97,7 +96,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     ...     read(path)
     ... except StorageError as error:
     ...     print(str(error).removeprefix(str(path)))
-    : suite = 'decoupled-0': must be 'decoupled-1' or 'decoupled-2'; run decoupled benchmark again
+    : suite = 'decoupled-0': must be 'decoupled-1'; run decoupled benchmark again
     """
     try:
         entry = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_no_number)
@@ -106,8 +105,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         _refuse(path, f"is not JSON ({error})")
     found = entry.get("suite") if isinstance(entry, dict) else entry
-    if not isinstance(entry, dict) or found not in list(SUITES):
-        _refuse(path, f"suite = {found!r}: must be {' or '.join(map(repr, SUITES))}")
+    if not isinstance(entry, dict) or found != SUITE.name:
+        _refuse(path, f"suite = {found!r}: must be {SUITE.name!r}")
     _check_fields(path, "", entry, _FIELDS)
     _check_fields(path, "policy.", entry["policy"], _POLICY_FIELDS)
     _check_fields(path, "environment.", entry["environment"], _ENVIRONMENT_FIELDS)
@@ -119,8 +118,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
                 _refuse(path, f"{place}.{name} = {value[:60]!r}: must be printable, without | < > `")
     try:
         for number, task in enumerate(entry["tasks"]):
-            _check_task(path, f"tasks[{number}]", task, suite_of(entry))
-        groups = group_lines(entry["tasks"], suite_of(entry))
+            _check_task(path, f"tasks[{number}]", task)
+        groups = group_lines(entry["tasks"])
         whole = entry["digest"] == digest(entry) and _alike(entry["groups"], groups)
     except (KeyError, TypeError, ValueError, ArithmeticError):
         whole = False
@@ -133,13 +132,13 @@ def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON")
 
 
-def _check_task(path: object, place: str, task: Any, suite: Suite) -> None:
+def _check_task(path: object, place: str, task: Any) -> None:
     """Refuse a line of a task whose numbers do not fit together."""
     if not isinstance(task, dict):
         _refuse(path, f"{place}: must be an object")
     _check_fields(path, f"{place}.", task, _TASK_FIELDS)
     compared = [set(task["references"]), set(task["differences"])]
-    if task["group"] not in suite.groups or compared != [set(suite.references)] * 2:
+    if task["group"] not in SUITE.groups or compared != [set(SUITE.references)] * 2:
         _refuse(path, f"{place}: has another group or other references than the suite")
     if (task["data"] is not None) != (task["group"] in NEED_DATA):
         _refuse(path, f"{place}.data = {task['data']!r}: does not belong to the group {task['group']}")
@@ -151,7 +150,7 @@ def _check_task(path: object, place: str, task: Any, suite: Suite) -> None:
         _refuse(path, f"{place}.regret.runs: must be {task['runs']} numbers, at most {most:g}")
     if task["runs"] < 2 or {**mean(np.array(own["runs"])), "runs": own["runs"]} != own:
         _refuse(path, f"{place}.regret: has another mean or error than its runs")
-    for name in suite.references:
+    for name in SUITE.references:
         other, apart = task["references"][name], task["differences"][name]
         for what, found, fields in (
             ("references", other, _MEAN_FIELDS), ("differences", apart, _DIFFERENCE_FIELDS),

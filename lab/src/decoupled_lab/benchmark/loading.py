@@ -16,8 +16,6 @@ from decoupled import baselines
 from decoupled.errors import ContractError, DecoupledError, ParameterError, near_name
 from decoupled.policies import Policy
 
-from .peers import Peer
-
 MODULE = "decoupled_entry"  # the name of the file's module
 VARIABLE = "policy"
 Find = Callable[[str], "type[Policy] | None"]
@@ -61,7 +59,7 @@ class Source(NamedTuple):
 
     def described(self, policy: Policy) -> dict[str, Any]:
         """What an entry says of its policy."""
-        label = repr(policy) if isinstance(policy, baselines.Baseline | Peer) else policy.label
+        label = repr(policy) if isinstance(policy, baselines.Baseline) else policy.label
         return {
             "name": label if "(" in label else f"{label}()",
             "kind": "python" if policy.in_python else "compiled",
@@ -71,8 +69,8 @@ class Source(NamedTuple):
 
 
 def _find(name: str) -> "type[Policy] | None":
-    """The policy, baseline or peer of that name."""
-    return Policy.find(name) or baselines.Baseline.find(name) or Peer.find(name)
+    """The policy or baseline of that name."""
+    return Policy.find(name) or baselines.Baseline.find(name)
 
 
 def _imported(file: Path) -> ModuleType:

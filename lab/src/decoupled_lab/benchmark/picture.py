@@ -12,7 +12,7 @@ from decoupled.plots import COLOURS, DOTS_PER_INCH, SMALL, WIDTH
 from ..report.pictures import REPRODUCIBLE
 from . import statistics
 from .statistics import YARDSTICK
-from .suite import suite_of
+from .suite import SUITE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,7 +66,7 @@ def figure(entry: Mapping[str, Any]) -> "Figure":
 
 def _markers(entry: Mapping[str, Any]) -> dict[str, str]:
     """The shape of each reference but the yardstick."""
-    others = (name for name in suite_of(entry).references if name != YARDSTICK)
+    others = (name for name in SUITE.references if name != YARDSTICK)
     return dict(zip(others, MARKERS, strict=False))
 
 

@@ -21,7 +21,7 @@ from .entry import FILE, assembled, write
 from .loading import Source
 from .processes import Command, Pool
 from .statistics import task_line
-from .suite import SIZES, SUITES, Size
+from .suite import SIZES, SUITE, Size
 from .task import Played, Task
 
 BLOCKS = "blocks"
@@ -40,7 +40,6 @@ def run(
     data: str | os.PathLike[str] | None = None,
     time_limit: float = TIME_LIMIT,
     quiet: bool = True,
-    suite: str = "decoupled-1",
 ) -> dict[str, Any]:
     """Run the suite with a policy and with the references, and write `entry.json` into the folder `out`.
 
@@ -56,7 +55,6 @@ def run(
         data: a folder with recorded tables (`real/NAME.npz`) and MMLU (`context/mmlu.npz`); None leaves out their tasks.
         time_limit: the most seconds that all runs of one task may take; a policy that takes longer is refused.
         quiet: whether to show no progress.
-        suite: "decoupled-1" or "decoupled-2".
 
     Raises:
         ContractError: if the policy is refused; nothing but finished work was written.
@@ -67,13 +65,12 @@ def run(
     ...     print(error)
     policy = 'Lader()': calls Lader, which is no policy; did you mean 'Ladder'?
     """
-    suited = SUITES[one_of("suite", suite, tuple(SUITES))]
     source = _source(policy, name)
     chosen = size if isinstance(size, Size) else SIZES[one_of("size", size, tuple(SIZES))]
     count = whole_number("workers", workers or os.cpu_count() or 1, 1, "leave it out for all cores")
     limit = number_in("time_limit", time_limit, 0.0, 1e6, remedy=f"the default is {TIME_LIMIT:g}")
     folder, extra = Path(out), None if data is None else Path(data)
-    tasks = suited.tasks(chosen, extra)
+    tasks = SUITE.tasks(chosen, extra)
     first: Command = {
         "given": source.given,
         "name": source.name,
@@ -81,10 +78,9 @@ def run(
         "size": list(chosen),
         "data": None if extra is None else str(extra.resolve()),
         "limit": limit,
-        "suite": suite,
     }
     versions = [source_digest(), platform.python_version(), np.__version__]
-    keys = [suite, suited.digest(), list(chosen), *versions]
+    keys = [SUITE.name, SUITE.digest(), list(chosen), *versions]
     trusted = {**first, "given": REFERENCE_POLICY, "name": None, "sha256": None, "limit": NO_LIMIT}
     with (
         explained(folder),
@@ -98,7 +94,7 @@ def run(
         for task in own.fill(tasks, pool):
             report(task.rounds * task.runs, 0.0)
     # In processes that have not run the entry's code.
-    theirs, count_of = _Blocks(folder, "references", keys), len(suited.references)
+    theirs, count_of = _Blocks(folder, "references", keys), len(SUITE.references)
     with (
         explained(folder),
         Pool(trusted, count) as pool,
@@ -108,7 +104,7 @@ def run(
             report(count_of * task.rounds * task.runs, 0.0)
     seconds = sum(each["seconds"] for blocks in (own, theirs) for each in blocks.found.values())
     lines = [_line(task, own, theirs) for task in tasks]
-    entry = assembled(chosen, described, lines, seconds, suited)
+    entry = assembled(chosen, described, lines, seconds)
     with explained(folder):
         write(folder / FILE, entry)
     return entry

@@ -9,7 +9,7 @@ from scipy.special import stdtrit
 
 from decoupled.base import Floats
 
-from .suite import NEED_DATA, SUITE, Suite
+from .suite import NEED_DATA, SUITE
 from .task import Played, Task
 
 LEVEL = 0.95
@@ -56,13 +56,13 @@ def quantile(runs: int) -> float:
     return round(float(stdtrit(runs - 1, 0.5 + LEVEL / 2.0)), 6)
 
 
-def group_lines(tasks: Sequence[Mapping[str, Any]], suite: Suite = SUITE) -> list[dict[str, Any]]:
+def group_lines(tasks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The groups that the lines of tasks belong to, with the entry's regret over that of each reference."""
     lines = []
-    for name, title in suite.groups.items():
+    for name, title in SUITE.groups.items():
         own = [task for task in tasks if task["group"] == name]
         if own:
-            ratios = {reference: group_ratio(own, reference) for reference in suite.references}
+            ratios = {reference: group_ratio(own, reference) for reference in SUITE.references}
             lines.append({"name": name, "title": title, "ratios": ratios})
     return lines
 

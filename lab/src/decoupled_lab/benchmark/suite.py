@@ -1,19 +1,17 @@
-"""The suites `decoupled-1` and `decoupled-2`: groups and tasks, at two sizes. They never change; a change is another suite."""
+"""The suite `decoupled-1`: groups and tasks, at two sizes. It never changes; a change is another suite."""
 
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import decoupled as dc
 from decoupled.base import one_of
 from decoupled.environments import AdaptiveAlternating, Drifting, Environment, PunishLast
 from decoupled.policies import FTPL, Ladder, Policy, TopTwo, TsallisINF
 from decoupled.simulation import DIRECT, Traffic
 
-from . import requests, worlds
-from .peers import ParetoBandit
+from . import worlds
 from .task import REGRET, SEGMENTS, SWITCHING, TRACKING, Task
 
 GROUPS = {
@@ -121,22 +119,3 @@ def _tasks(size: Size, data: Path | None) -> Iterator[Task]:
 
 
 SUITE = Suite("decoupled-1", 0, GROUPS, REFERENCES, _tasks)
-SECOND = Suite(
-    "decoupled-2",
-    0,
-    requests.GROUPS,
-    {
-        "FTPL()": FTPL(),
-        "Ladder()": Ladder(),
-        "LinUCB": dc.baselines.LinUCB(["segment"], ["x"]),
-        "Thompson": dc.baselines.PerSegment(dc.ThompsonSampling(), ["segment"]),
-        "ParetoBandit()": ParetoBandit(),
-    },
-    lambda size, data: requests.tasks(size.runs, size.part),
-)
-SUITES = {suite.name: suite for suite in (SUITE, SECOND)}
-
-
-def suite_of(entry: Mapping[str, Any]) -> Suite:
-    """The suite of an entry."""
-    return SUITES[entry["suite"]]

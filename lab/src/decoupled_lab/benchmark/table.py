@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ..report.text import latex_table
 from . import statistics
 from .statistics import SMOOTHING
-from .suite import suite_of
+from .suite import SUITE
 
 RATIOS = f"geometric means over the tasks of a group, after {SMOOTHING} sqrt(K T) is added to every mean"
 BOLD = "bold: its 95 % interval lies below {} (not corrected for the number of cells)"
@@ -53,7 +53,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 def tasks_to_markdown(entry: Mapping[str, Any]) -> str:
     """The second table alone."""
-    minus = (f"minus `{name}`" for name in suite_of(entry).references)
+    minus = (f"minus `{name}`" for name in SUITE.references)
     rows = [("task", "K", "T", "runs", "unit", "mean", *minus)]
     for head, (own, *found) in _tasks(entry):
         rows.append((*head, own.number, *(each.markdown() for each in found)))
@@ -62,7 +62,7 @@ def tasks_to_markdown(entry: Mapping[str, Any]) -> str:
 
 def groups_to_markdown(entry: Mapping[str, Any], *, intervals: bool = True) -> str:
     """The first table alone; without intervals it fits into a terminal."""
-    rows = [("group", *(f"`{name}`" for name in suite_of(entry).references))]
+    rows = [("group", *(f"`{name}`" for name in SUITE.references))]
     for title, found in _groups(entry):
         rows.append((title, *(each.markdown() if intervals else each.number for each in found)))
     return aligned(rows)
@@ -115,7 +115,7 @@ def decimals_for(error: float) -> int:
 
 def _groups(entry: Mapping[str, Any]) -> Iterator[tuple[str, list[Shown]]]:
     for group in entry["groups"]:
-        ratios = (statistics.of_group(group, name) for name in suite_of(entry).references)
+        ratios = (statistics.of_group(group, name) for name in SUITE.references)
         yield group["title"], list(map(ratio_shown, ratios))
 
 
@@ -127,7 +127,7 @@ def _tasks(entry: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], list[Sho
         mean, error = task["regret"]["mean"], task["regret"]["standard_error"]
         own = Shown(mean, mean, mean, decimals_for(error), bold=False)
         shown = [own]
-        for name in suite_of(entry).references:
+        for name in SUITE.references:
             apart, low, high = (task["differences"][name][each] for each in ("mean", "low", "high"))
             shown.append(Shown(apart, low, high, decimals_for((high - low) / 4.0), bold=high < 0.0))
         yield (task["name"], *sizes, units[task["unit"]]), shown
@@ -165,8 +165,8 @@ def to_latex(entry: Mapping[str, Any]) -> str:
         f"Means of {name} over runs, and by how much they differ from the references', run by run, with half the width of "
         f"their 95 % intervals. Below 0 is better; {BOLD.format(0)}. Units: {_units_told(entry)}. {made}"
     )
-    first = latex_table(("group", *suite_of(entry).references), groups, of_groups, "tab:benchmark-groups")
-    return f"{first}\n{latex_table(('task', 'mean', *suite_of(entry).references), tasks, of_tasks, 'tab:benchmark-tasks')}"
+    first = latex_table(("group", *SUITE.references), groups, of_groups, "tab:benchmark-groups")
+    return f"{first}\n{latex_table(('task', 'mean', *SUITE.references), tasks, of_tasks, 'tab:benchmark-tasks')}"
 
 
 def _made(entry: Mapping[str, Any]) -> str:

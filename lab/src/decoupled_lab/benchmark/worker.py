@@ -15,13 +15,10 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TextIO
 
-from decoupled import baselines
 from decoupled.errors import ContractError, DecoupledError
 
 from .loading import Source, told
-from .peers import Peer
-from .requests import RequestTask
-from .suite import SUITES, Size
+from .suite import SUITE, Size
 from .task import check_entry
 
 REFUSED = "refused"
@@ -32,25 +29,21 @@ class Worker:
     """What a process has loaded."""
 
     def __init__(
-        self, source: Source, sha256: str | None, size: list[Any], data: str | None, limit: float,
-        suite: str = "decoupled-1",
-    ) -> None:  # fmt: skip
+        self, source: Source, sha256: str | None, size: list[Any], data: str | None, limit: float
+    ) -> None:
         self.source, self.limit = source, limit
         if source.sha256 != sha256:
             raise ContractError("was changed while the benchmark ran; run the same command again")
         self.policy = self.source.load()
-        self.references = SUITES[suite].references
-        tasks = SUITES[suite].tasks(Size(*size), Path(data) if data else None)
+        self.references = SUITE.references
+        tasks = SUITE.tasks(Size(*size), Path(data) if data else None)
         self.tasks = {task.name: task for task in tasks}
 
     def check(self) -> dict[str, Any]:
         """Try the policy, and say what it is."""
         first, *others = self.tasks.values()
-        if isinstance(self.policy, Peer) and not isinstance(first, RequestTask):
-            self.policy.start()  # an error that says where it plays
         first.plan(self.policy)  # an error if it cannot be simulated at all
-        if not isinstance(self.policy, baselines.Baseline | Peer):
-            check_entry(self.policy)
+        check_entry(self.policy)
         for task in others:
             task.plan(self.policy)
         # A policy may have a label of its own, which tells nothing of its parameters.

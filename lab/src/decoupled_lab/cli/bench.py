@@ -108,12 +108,6 @@ def benchmark(
             "--policy", metavar="NAME", help="Which policy of the file: a name, or a call with its values."
         ),
     ] = None,
-    suite: Annotated[
-        str,
-        typer.Option(
-            metavar="SUITE", help="decoupled-1, or decoupled-2, with contexts and faulty feedback."
-        ),
-    ] = "decoupled-1",
     quick: Annotated[bool, typer.Option("--quick", help="A small version: a minute.")] = False,
     out: Annotated[
         Path | None,
@@ -140,11 +134,17 @@ def benchmark(
     folder = out or Path("out/benchmark") / default_folder(policy, name)
     known, size = data or os.environ.get(FOLDER_VARIABLE) or None, "quick" if quick else "standard"
     kept = "finished tasks are kept; run the same command to continue"
-    with report_errors(kept, arguments=("policy", "time_limit", "suite")):
+    with report_errors(kept, arguments=("policy", "time_limit")):
         entry = run(
-            policy, size, folder, name=name, workers=workers, data=known, time_limit=time_limit, quiet=quiet,
-            suite=suite,
-        )  # fmt: skip
+            policy,
+            size,
+            folder,
+            name=name,
+            workers=workers,
+            data=known,
+            time_limit=time_limit,
+            quiet=quiet,
+        )
         where = f"{entry['policy']['name']} on {entry['suite']}, {entry['size']}"
         print(f"{where}: regret as a multiple of each reference's\n")
         print(groups_to_markdown(entry, intervals=False))

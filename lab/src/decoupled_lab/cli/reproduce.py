@@ -68,13 +68,6 @@ def reproduce(
 
 def report(
     folder: Annotated[Path, typer.Argument(help="A folder that decoupled reproduce wrote.")],
-    replication: Annotated[
-        bool,
-        typer.Option(
-            "--replication",
-            help="Also write a replication report: replication.md, and with pandoc .tex and .pdf.",
-        ),
-    ] = False,
     latex: Latex = False,
 ) -> None:
     """Judge the claims and write report.html again from saved results, without running anything."""
@@ -83,8 +76,6 @@ def report(
     with report_errors():
         sections = paper.rebuild(folder, latex=latex)
         print_claims(sections, folder, latex=latex)
-        if replication:
-            print_replication(sections, folder)
 
 
 def print_claims(sections: "Sequence[Section]", folder: Path, *, latex: bool = False) -> None:
@@ -116,14 +107,3 @@ def print_claims(sections: "Sequence[Section]", folder: Path, *, latex: bool = F
     if latex:
         print(f"For LaTeX: {folder / CLAIMS_TABLE_FILE}, and {TABLE_FILE} beside the figures.")
     print(f"The report is {folder / PAGE_FILE}: open it in a browser.")
-
-
-def print_replication(sections: "Sequence[Section]", folder: Path) -> None:
-    """Write the replication report, and say where it is."""
-    from ..paper.replication import write_replication
-    from ..paper.runner import read_record
-
-    written = write_replication(folder, read_record(folder), sections)
-    print(f"The replication report is {', '.join(map(str, written))}.")
-    if len(written) < 3:
-        print("There is no PDF: install pandoc and a LaTeX such as texlive-xetex, then run this again.")

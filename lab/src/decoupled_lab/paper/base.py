@@ -241,18 +241,19 @@ class Timed(Recorded):
 
 
 @cache
-def _read(name: str) -> dict[str, Any]:
+def read_texts(name: str) -> dict[str, Any]:
+    """The texts of a file beside this one."""
     return tomllib.loads(files(__package__).joinpath(name).read_text("utf-8"))
 
 
 def sheet() -> dict[str, dict[str, Any]]:
     """Every claim by its name."""
-    return _read("claims.toml")
+    return read_texts("claims.toml")
 
 
 def told(name: str) -> str:
     """The text of an experiment's section."""
-    return " ".join(_read("sections.toml")[name].split())
+    return " ".join(read_texts("sections.toml")[name].split())
 
 
 def judge(name: str, parts: Sequence[Measure], ending: str = "", **filled: str) -> Claim:

@@ -24,6 +24,7 @@ from ..bench.timing import describe
 from ..report.page import Section, write_report
 from . import EXPERIMENTS, GROUPS
 from .base import PaperExperiment, Scale
+from .notes import notes, reading_of
 
 
 def load(name: str) -> PaperExperiment:
@@ -148,7 +149,8 @@ def rebuild(folder: Path, *, latex: bool = False) -> list[Section]:
     record = read_record(folder)
     names = [name for name in EXPERIMENTS if name in record["experiments"]]
     sections = [section_of(name, load(name), folder / name, record) for name in names]
-    write_report(folder, TITLE, lead(record, sections), facts(record), sections, latex=latex)
+    shown = [*sections, *notes()]
+    write_report(folder, TITLE, lead(record, sections), facts(record), shown, latex=latex)
     return sections
 
 
@@ -157,7 +159,9 @@ def section_of(name: str, experiment: PaperExperiment, folder: Path, record: dic
     title = EXPERIMENTS[name].title
     try:
         extent = experiment.extent(folder)
-        section = experiment.section(folder)._replace(name=name, title=title, extent=extent)
+        section = experiment.section(folder)
+        text = f"{section.text} {reading_of(name)}".strip()
+        section = section._replace(text=text, name=name, title=title, extent=extent)
         busy, cores = record["experiments"][name].get("load", 0.0), record["machine"]["processors"]
         if not experiment.times or busy <= cores + 1:  # one for this program's own last experiment
             return section

@@ -1,4 +1,4 @@
-"""The texts and tables of a report: as HTML with MathML, as plain characters, Markdown and LaTeX.
+"""The texts and tables of a report: as HTML with MathML, as plain characters and LaTeX.
 
 Texts are plain, except for `$...$` (a formula in a small part of TeX), backticks (code) and `**...**` (bold). All else
 is escaped.
@@ -12,15 +12,32 @@ from decoupled.errors import ParameterError
 
 # As on a forge: no space inside the dollars, and a price such as "$5 or $6" is no formula.
 FORMULA = re.compile(r"\$(?!\s)(?P<formula>[^$\n]+?)(?<!\s)\$(?!\d)")
-_TOKEN = re.compile(r"\\[A-Za-z]+|\d[\d,.]*\d|\d|&\w+;|\S")
-_GREEK = ("alpha", "beta", "gamma", "eta", "kappa", "lambda", "mu", "Delta", "infty")
-_LETTERS = dict(zip(_GREEK, "αβγηκλμΔ∞", strict=True))
-_SIGNS = {"le": "≤", "ge": "≥", "times": "×", "cdot": "·", "sum": "∑", "lfloor": "⌊", "rfloor": "⌋"}  # noqa: RUF001
+_TOKEN = re.compile(r"\\[A-Za-z]+|\\,|\d[\d,.]*\d|\d|&\w+;|\S")
+_GREEK = (
+    *("alpha", "beta", "gamma", "zeta", "eta", "kappa", "lambda", "mu", "sigma", "phi"),
+    *("Delta", "ell", "infty"),
+)
+_LETTERS = dict(zip(_GREEK, "αβγζηκλμσφΔℓ∞", strict=True))
+_SIGNS = {
+    "le": "≤",
+    "ge": "≥",
+    "ne": "≠",
+    "simeq": "≃",
+    "approx": "≈",
+    "times": "×",  # noqa: RUF001
+    "cdot": "·",
+    "sum": "∑",
+    "prod": "∏",
+    "int": "∫",
+    "lfloor": "⌊",
+    "rfloor": "⌋",
+}
 SYMBOLS = _LETTERS | _SIGNS
 _POWERS = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
 RAISED, _LOWERED = str.maketrans("-0123456789", _POWERS), str.maketrans(_POWERS, "-0123456789")
 _BRACKETS = "()[]⌊⌋"
 _WORDS = ("log", "min", "max", "exp")
+_RELATIONS = {"lt": "&lt;", "gt": "&gt;", "mid": "|"}  # HTML has signs of its own for them
 _ROOT = re.compile(r"\\sqrt(?:\{([^{}]*)\}|\s*(\w))")
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 
@@ -42,6 +59,16 @@ def _typeset(found: re.Match[str]) -> str:
     except (IndexError, RuntimeError, StopIteration):
         rule = "is not whole, as a formula"
         raise ParameterError.of("formula", found[0], rule, "leave its dollars out") from None
+
+
+def marked_as_html(text: str) -> str:
+    """A text with its marks in HTML; its formulas keep their dollars, for `typeset`.
+
+    >>> marked_as_html("**no** `code` < $x$")
+    '<b>no</b> <code>code</code> &lt; $x$'
+    """
+    forms = {"plain": "{}", "code": "<code>{}</code>", "formula": "${}$", "bold": "<b>{}</b>"}
+    return "".join(forms[kind].format(escape(content, quote=False)) for kind, content in spans(text))
 
 
 def readable(text: str) -> str:
@@ -78,6 +105,14 @@ def _element(token: str, tokens: Iterator[str]) -> str:
         return f"<mrow>{''.join(_row(tokens, '}'))}</mrow>"
     if token == r"\sqrt":
         return f"<msqrt>{_element(next(tokens), tokens)}</msqrt>"
+    if token == r"\hat":
+        return f'<mover accent="true">{_element(next(tokens), tokens)}<mo>^</mo></mover>'
+    if token == r"\underline":
+        return f"<munder>{_element(next(tokens), tokens)}<mo>_</mo></munder>"
+    if token == r"\mathrm":
+        return _element(next(tokens), tokens)
+    if token == r"\,":
+        return '<mspace width="0.17em"/>'
     if token == r"\frac":
         return f"<mfrac>{_element(next(tokens), tokens)}{_element(next(tokens), tokens)}</mfrac>"
     if token.startswith("\\"):
@@ -97,18 +132,16 @@ def _command(name: str) -> str:
         return f"<mi>{_LETTERS[name]}</mi>"
     if name in _SIGNS:
         return _sign(_SIGNS[name])
+    if name in _RELATIONS:
+        return f"<mo>{_RELATIONS[name]}</mo>"
     if name in _WORDS:
         return f"<mi>{name}</mi><mo>&#8289;</mo>"
-    known = ", ".join(("sqrt", "frac", *SYMBOLS, *_WORDS))
+    known = ", ".join(("sqrt", "frac", "hat", "underline", "mathrm", *SYMBOLS, *_RELATIONS, *_WORDS))
     rule = "must use only the commands that a report typesets"
     raise ParameterError.of("formula", f"\\{escape(name)}", rule, f"use one of {known}")
 
 
 _MARKED = re.compile(rf"`(?P<code>[^`]+)`|{FORMULA.pattern}|\*\*(?P<bold>.+?)\*\*")
-_SPECIAL = re.compile(r"([\\*_<>$~])")
-# A bar would end a cell of a table, where `\|` means another sign; a bracket might begin an element of HTML.
-_IN_FORMULAS = {"|": r"\vert ", "<": r"\lt ", ">": r"\gt "}
-_WIDEST = 40  # dashes below the head of a column: pandoc takes them as its share of the page
 
 _IN_LATEX = {
     "\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": "$<$", ">": "$>$", "|": "$|$",
@@ -141,38 +174,6 @@ def spans(text: str) -> Iterator[tuple[str, str]]:
 def _raised(text: str) -> str:
     """Raised digits as a formula, because few fonts of LaTeX have them."""
     return re.sub(f"[{_POWERS}]+", lambda found: f"$^{{{found[0].translate(_LOWERED)}}}$", text)
-
-
-def markdown(text: str) -> str:
-    r"""A text with its marks in Markdown.
-
-    >>> markdown("EB-TC_eps has `a_b` and $x_1<2$")
-    'EB-TC\\_eps has `a_b` and $x_1\\lt 2$'
-    """
-
-    def written(kind: str, content: str) -> str:
-        if kind == "code":
-            return f"`{content}`"
-        if kind == "formula":
-            return f"${re.sub(r'[|<>]', lambda sign: _IN_FORMULAS[sign[0]], content)}$"
-        escaped = _raised(_SPECIAL.sub(r"\\\1", _MINUS.sub("−", content)))  # noqa: RUF001
-        return f"**{escaped}**" if kind == "bold" else escaped
-
-    return "".join(written(*each) for each in spans(text))
-
-
-def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], shares: Sequence[int] = ()) -> str:
-    r"""A table with pipes, and columns that take these shares of the page, in per cent, or what they need.
-
-    >>> print(markdown_table(["", "a"], [["x|y", "**1**"]]))
-    |  | a |
-    | ---- | ----- |
-    | x\|y | **1** |
-    """
-    lines = [[markdown(cell).replace("|", r"\|") for cell in row] for row in (head, *rows)]
-    widths = shares or [min(_WIDEST, max(3, *map(len, column))) for column in zip(*lines, strict=True)]
-    lines.insert(1, ["-" * width for width in widths])
-    return "\n".join(f"| {' | '.join(row)} |" for row in lines)
 
 
 def latex(text: str) -> str:

@@ -63,6 +63,22 @@ def as_json(value: Any) -> Any:
     return value
 
 
+def _of(name: str, verb: str = "GET", path: str = "", **parts: Any) -> dict[str, Any]:
+    return {"method": verb, "path": f"/v1/experiments/{name}{path}", **parts}
+
+
+# What the Python clients have no method for: the request that the method of the TypeScript client sends.
+OTHERS: dict[str, Callable[..., dict[str, Any]]] = {
+    "experiments": lambda **params: {"method": "GET", "path": "/v1/experiments", "params": params},
+    "archive": lambda name: _of(name, "POST", "/archive"),
+    "set_down": lambda name, arms: _of(name, "PUT", "/down", json={"arms": arms}),
+    "awaiting_labels": lambda name, limit=100: _of(name, path="/labels", params={"limit": limit}),
+    "segments": lambda name: _of(name, path="/segments"),
+    "history": lambda name, points: _of(name, path="/history", params={"points": points}),
+    "evaluation": lambda name: _of(name, path="/evaluation"),
+}
+
+
 class PythonCaller(Caller):
     def __init__(self, kind: type[Client] | type[AsyncClient], url: str, options: dict[str, Any]) -> None:
         self._told: list[str] = []
@@ -78,7 +94,10 @@ class PythonCaller(Caller):
         if method == "feedback_many":
             args = ([Undelivered(**each) for each in args[0]],)
         try:
-            found = getattr(self._client, method)(*args, **options)
+            if method in OTHERS:
+                found = self._client.request(**OTHERS[method](*args, **options))
+            else:
+                found = getattr(self._client, method)(*args, **options)
             return as_json(self._runner.run(found) if asyncio.iscoroutine(found) else found)
         except DecoupledError as error:
             raise _refused(error) from error
