@@ -63,11 +63,7 @@ QUICK := core/tests/policies/test_contract.py core/tests/kernels core/tests/lear
   core/src/decoupled/decision.py core/src/decoupled/base/spec.py core/src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
-<<<<<<< HEAD
-.PHONY: help run paper replication first-verdict mirror litellm litellm-shadow notebooks docs build release-check check-packages sbom native client test test-core test-serve test-lab test-slow test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench core-types mutations reliability coverage fresh-seeds lock clean
-=======
-.PHONY: help run paper first-verdict mirror litellm litellm-shadow notebooks docs build release-check check-packages sbom native client test test-core test-serve test-lab test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench core-types mutations reliability coverage lock clean
->>>>>>> drops
+.PHONY: help run paper first-verdict mirror litellm litellm-shadow notebooks docs build release-check check-packages sbom native client test test-core test-serve test-lab test-slow test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench core-types mutations reliability coverage fresh-seeds lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12

@@ -102,24 +102,6 @@ def test_saving_gives_the_same_bytes_in_an_ordinary_file(results: dc.Results, tm
         dc.Results.load(tmp_path / "missing.nc")
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize("curves", ["runs", "moments"])
-@pytest.mark.parametrize("runs", [1, 20])
-def test_saving_without_xarray_gives_its_bytes(
-    tmp_path: Path, runs: int, curves: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    results = dc.simulate([dc.FTPL(), dc.Exp3()], EASY, 50, runs, seed=0, curves=curves)
-    with monkeypatch.context() as without:
-        without.setitem(sys.modules, "xarray", None)  # importing it fails
-        results.save(tmp_path / "ours.nc")
-    results.data.to_netcdf(tmp_path / "xarray.nc", engine="h5netcdf")
-    results.save(tmp_path / "later.nc")
-    contents = {(tmp_path / name).read_bytes() for name in ("ours.nc", "xarray.nc", "later.nc")}
-    assert len(contents) == 1
-
-
-=======
->>>>>>> drops
 def test_changes_of_the_data_set_are_kept(tmp_path: Path) -> None:
     results = dc.simulate(dc.FTPL(), EASY, 50, 2, seed=0)
     results.data.final_regret[0, 1] = 3.5

@@ -1177,8 +1177,12 @@ class Learner(Guarded):
         expired = None if expired_loss is None else self._losses.scaled_as("expired_loss", expired_loss)
         if expired is not None and self._labels is not None:
             expired = self._labels.rules.to_unit(expired)
+        wait = checked_patience(patience)
         watch = self._watch.copy()
-        watch.patience = checked_patience(patience)
+        watch.patience = wait
+        watch.label_patience = wait
+        watch.spares_batches = False
+        watch.later = {}
         watch.expired = expired
         self._replace(watch=watch)
 
