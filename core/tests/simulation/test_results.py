@@ -3,7 +3,6 @@
 `Results.plot`: bands, axes of the user's own, and names.
 """
 
-import sys
 from pathlib import Path
 from typing import Any
 
