@@ -17,9 +17,9 @@ from ..decision import Arm, ByArm
 from ..errors import ParameterError, UnsupportedError, shown
 from ..kernels.laws import contextual_state as at_place
 from ..kernels.state import SHARED_SCALARS, State
+from ..policy import ContextualDefinition, Definition
 from .arms import ArmNames, Serials
 from .pending import LAW, Baseline
-from .policy_types import ContextualLadder, Policy
 
 Value: TypeAlias = str | bool | int | float | Sequence[float] | Floats | None
 """The value of a field of a context; None if it is missing."""
@@ -38,7 +38,7 @@ _NO_SERIALS, _NO_VALUES = np.empty(0, np.int64), np.empty(0)
 class Encoder:
     """Numbers a context's segment in order of appearance, all beyond `max_segments` as one, and gives its own numbers."""
 
-    def __init__(self, policy: ContextualLadder, segments: list[Segment] | None = None) -> None:
+    def __init__(self, policy: ContextualDefinition, segments: list[Segment] | None = None) -> None:
         self._fields, self._numbers, self._policy = policy.segments, policy.all_numbers, policy
         self._most = policy.max_segments
         self.segments = segments or []
@@ -89,7 +89,7 @@ class Contexts:
 
     def __init__(
         self,
-        policy: ContextualLadder,
+        policy: ContextualDefinition,
         state: State,
         derive: Callable[[], None],
         segments: list[Segment] | None = None,
@@ -188,7 +188,7 @@ class Contexts:
     # What is kept of segments
 
     @staticmethod
-    def room(policy: ContextualLadder, state: State) -> State:
+    def room(policy: ContextualDefinition, state: State) -> State:
         """The same state with room for all segments. Memory is taken when a segment is first seen."""
         first = _first_kept(policy)
         scalars = np.zeros(first + (policy.max_segments + 1) * _width(state.floats.shape[1]))
@@ -279,7 +279,7 @@ class Contexts:
             raise ParameterError("pending: a context that cannot be; it was changed")
 
 
-def _first_kept(policy: ContextualLadder) -> int:
+def _first_kept(policy: ContextualDefinition) -> int:
     return len(SHARED_SCALARS) + len(policy.layout.scalars)
 
 
@@ -287,11 +287,11 @@ def _width(arms: int) -> int:
     return at_place.KEPT_SCALARS + len(at_place.ROWS) * arms
 
 
-def _advice_rows(policy: ContextualLadder, state: State) -> Any:
+def _advice_rows(policy: ContextualDefinition, state: State) -> Any:
     return state.floats[at_place.ADVICE_AT : at_place.ADVICE_AT + len(policy.advisers)]
 
 
-def checked_advice(advice: Advice | None, policy: ContextualLadder, arms: ArmNames) -> Floats | None:
+def checked_advice(advice: Advice | None, policy: ContextualDefinition, arms: ArmNames) -> Floats | None:
     """The law of each adviser, zeros for those that say nothing; None if nobody says anything."""
     given: object = advice
     if given is not None and not isinstance(given, Mapping):
@@ -321,7 +321,7 @@ def checked_advice(advice: Advice | None, policy: ContextualLadder, arms: ArmNam
     return laws
 
 
-def refuse_context(policy: Policy) -> None:
+def refuse_context(policy: Definition) -> None:
     """Raise the error of a policy that knows no context.
 
     >>> import decoupled as dc

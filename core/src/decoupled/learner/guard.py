@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..base.arrays import Floats, Ints
+from ..base.arrays import Floats, Ints, certain
 from ..base.turns import TakesTurns, in_turn
 from ..decision import Served
 from ..errors import ArmError, ParameterError, UnsupportedError
@@ -183,13 +183,6 @@ def _place(name: object, arms: ArmNames, part: Ints | None) -> int | None:
         return None
     place = arms.place(name)
     return place if part is None or place in part else None
-
-
-def certain(place: int, count: int) -> Floats:
-    """The law of so many arms that always draws the one at this place."""
-    law = np.zeros(count)
-    law[place] = 1.0
-    return law
 
 
 # What comes with a request: its context, and advice; and the available arms, None for all.

@@ -1,6 +1,7 @@
 """What may be said of a watched learner's arms at any time: intervals, differences and verdicts, by their names."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ..base.validation import whole_number
 from ..decision import Arm
@@ -13,11 +14,26 @@ if TYPE_CHECKING:  # loaded when a learner is watched
     from ..inference.lookout import Alarm
     from ..inference.sequences import Sequences
     from ..inference.verdicts import Verdict
-    from .learner import Learner
-    from .saving import Parts
+    from .parts import Parts
     from .watch import Watch
 
 MOST_WATCHED = 10_000  # arms
+
+_Answer = TypeVar("_Answer")
+
+
+class Watched(Protocol):
+    """What inference needs of a learner that is watched."""
+
+    @property
+    def loss_range(self) -> tuple[float, float]:
+        """The lowest and the highest possible loss."""
+
+    def _asked(self, question: "Callable[[Watch, Parts], _Answer]") -> _Answer:
+        """The answer to a question about what is watched, in one turn."""
+
+    def _unwatch(self) -> None:
+        """Drop the confidence sequences."""
 
 
 def check_watchable(arms: int) -> None:
@@ -67,10 +83,10 @@ class Inference:
     True
     """
 
-    _learner: "Learner"
+    _learner: Watched
 
     @classmethod
-    def _of(cls, learner: "Learner") -> "Inference":
+    def _of(cls, learner: Watched) -> "Inference":
         inference = cls()
         inference._learner = learner
         return inference

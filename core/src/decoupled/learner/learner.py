@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ..base.validation import MOST_ROUNDS, whole_number
 from ..decision import Arm, Decision, LabelSums, Served, with_label
 from ..errors import FeedbackError, LossError, Message, ParameterError, UnsupportedError
 from ..inference.ordering import PATIENCE
+from ..policy import Definition
 from .arms import ArmNames, Arms, listed, listed_available, refuse_set
 from .context import Advice, Context
 from .guard import Guard, Guarded, Listed, Told
@@ -22,6 +23,7 @@ from .guardrails import Guardrails
 from .inferring import Inference, check_watchable, checked_patience, not_watched
 from .labels import Judged, Judgement, Labelling, Labels, LabelStatus, checked_labels, checked_position
 from .losses import LossRange, Predictions, Preference, listed_predictions, preference_loss
+from .parts import Parts
 from .pending import (
     NEVER,
     Pending,
@@ -34,10 +36,9 @@ from .pending import (
     nothing,
     undone_by,
 )
-from .policy_types import Policy
 from .replay import RecordLike, check_randomised, checked_record, listed_records, warn_of_unseen
 from .runner import Running
-from .saving import Parts, as_text, from_text, to_content
+from .saving import as_text, from_text, to_content
 from .seeds import Key, Seed, key_text, randomness
 
 if TYPE_CHECKING:  # loaded when a learner is watched
@@ -82,13 +83,11 @@ class Learner(Guarded):
     (2, 0)
     """
 
-    # Where from_json finds policies by name; set by the policies' base class.
-    _policies: ClassVar[Any]
     _labels: Labelling | None
 
     def __init__(
         self,
-        policy: Policy,
+        policy: Definition,
         arms: Arms,
         seed: Seed = None,
         *,
@@ -191,7 +190,7 @@ class Learner(Guarded):
     # Properties
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> Definition:
         """The policy that is running."""
         return self._policy
 
@@ -1097,7 +1096,7 @@ class Learner(Guarded):
         decoupled.errors.StateError: state: does not match its checksum, so it was altered; give the text that Learner.to_json() wrote
         """
         learner = cls.__new__(cls)
-        learner._set_parts(from_text(text, cls._policies))
+        learner._set_parts(from_text(text))
         return learner
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -13,10 +13,10 @@ from ..kernels.dispatch import bound
 from ..kernels.lazy_numba import jit_disabled
 from ..kernels.random.stream import secret_of
 from ..kernels.state import ARMS, EVENTS, ROUND, SHARED_SCALARS, State
+from ..policy import ContextualDefinition, Definition
 from .arms import Serials
 from .context import Context, Contexts, Undo
 from .pending import LAW, NEVER, Baseline, Covered, Pending, Recorded, RoundBaseline, recorded
-from .policy_types import ContextualLadder, Policy
 from .seeds import KeyDraws
 
 MOST_KEPT = 100_000_000  # numbers that pending decisions keep, one for each arm
@@ -31,16 +31,16 @@ class Running:
 
     def __init__(
         self,
-        policy: Policy,
+        policy: Definition,
         state: State,
         stream: Words,
         serials: Serials | None = None,
-        form: Policy | None = None,
+        form: Definition | None = None,
         contexts: Contexts | None = None,
     ) -> None:
         arms = state.floats.shape[1]
         if policy.contextual and contexts is None:  # else a copy for the segment at hand alone
-            state = Contexts.room(cast(ContextualLadder, policy), state)
+            state = Contexts.room(cast(ContextualDefinition, policy), state)
         self.serials = serials or Serials(arms)
         self.policy, self.state, self.stream = policy, state, stream
         # The same numbers, which are read faster this way.
@@ -64,14 +64,14 @@ class Running:
         self.sharing = 0
         self.contexts = contexts
         if contexts is None and policy.contextual:
-            self.contexts = Contexts(cast(ContextualLadder, policy), state, self.calls.init)
+            self.contexts = Contexts(cast(ContextualDefinition, policy), state, self.calls.init)
         # The pending decisions of the learner, and the places of the scalars that they keep.
         self.pending: dict[str, Pending] = {}
         scalars = (*SHARED_SCALARS, *self.layout.scalars)
         self.kept = [scalars.index(name) for name in self.form.kept if name in scalars]
 
     @classmethod
-    def fresh(cls, policy: Policy, arms: int, stream: Words) -> "Running":
+    def fresh(cls, policy: Definition, arms: int, stream: Words) -> "Running":
         """A policy that has not seen anything yet."""
         return cls(policy, policy.at(arms).layout.new_state(arms, secret_of(stream)), stream)
 

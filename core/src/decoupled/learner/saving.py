@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,13 +12,14 @@ from ..base.packed import pack_floats, seal, unpack_floats, unseal
 from ..base.validation import MOST_ROUNDS, number_in, whole_number
 from ..errors import MissingExtraError, ParameterError, StateError
 from ..kernels.state import ROUND, SECRET, State
+from ..policy import Definition
 from .arms import ArmNames, Serials
 from .guard import Guard
 from .inferring import checked_patience
 from .labels import Labelling
 from .losses import LossRange
+from .parts import Parts
 from .pending import LAW, Pending, Waiting
-from .policy_types import Policy
 from .runner import Running
 
 if TYPE_CHECKING:
@@ -29,18 +30,6 @@ FORMAT = "decoupled-learner"
 WRITER = "Learner.to_json()"
 MOST_LISTED = 10_000  # numbers in a list
 VERSION = 1
-
-
-class Parts(NamedTuple):
-    """The parts of a learner."""
-
-    arms: ArmNames
-    losses: LossRange
-    running: Running
-    waiting: Waiting
-    guard: Guard
-    watch: "Watch | None" = None
-    labels: Labelling | None = None
 
 
 def to_content(parts: Parts) -> dict[str, Any]:
@@ -95,11 +84,11 @@ OPTIONAL = (
 LARGEST = 1e150  # above everything that can be learned, and its square is finite
 
 
-def from_text(text: str | bytes, policies: Any) -> Parts:
-    """Restore the result of `as_text`; `policies` finds every policy by name."""
+def from_text(text: str | bytes) -> Parts:
+    """Restore the result of `as_text`."""
     content = unseal(text, FORMAT, VERSION, WRITER)
     with restoring():
-        return _restored(content, policies.from_dict(content["policy"]))
+        return _restored(content, Definition.from_dict(content["policy"]))
 
 
 @contextmanager
@@ -114,7 +103,7 @@ def restoring(what: str = "state", remedy: str = f"give the text that {WRITER} w
         raise StateError(f"{what}: cannot be restored ({reason}); {remedy}") from error
 
 
-def _restored(content: dict[str, Any], policy: Policy) -> Parts:
+def _restored(content: dict[str, Any], policy: Definition) -> Parts:
     arms, losses = ArmNames.checked(content["arms"]), LossRange.checked(content["loss_range"])
     state = _state(content, policy, len(arms))
     stream = np.zeros(2, np.uint64)
@@ -143,7 +132,7 @@ def _restored(content: dict[str, Any], policy: Policy) -> Parts:
     return Parts(arms, losses, running, waiting, guard, watch, labels)
 
 
-def _state(content: dict[str, Any], policy: Policy, arms: int) -> State:
+def _state(content: dict[str, Any], policy: Definition, arms: int) -> State:
     layout = policy.at(arms).layout
     missing = {name: [0.0] * (1 if name in layout.scalars else arms) for name in OPTIONAL}
     learned = {**missing, **content["learned"]}

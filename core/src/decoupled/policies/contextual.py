@@ -188,7 +188,7 @@ class ContextualLadder(Policy):
         made: Any = self.params_type
         return made(*(float(each) for each in (*_LADDER.params(), *own)))
 
-    def at(self, arms: int) -> Policy:
+    def at(self, arms: int) -> Self:
         if arms >= MANY_CENTRED:
             rule = f"must be below {MANY_CENTRED} for a contextual policy"
             raise ParameterError.of("arms", arms, rule, "use Ladder() for so many")

@@ -293,10 +293,10 @@ class Forgetting(Policy):
         what = "restarting" if fading is None else "discounting"
         return wrapped(inner.params_type, inner.functions, fading, _home(inner, what))
 
-    def at(self, arms: int) -> "Forgetting":
+    def at(self, arms: int) -> Self:
         return replace(self, policy=self.policy.at(arms))
 
-    def among(self, arms: int, whole: int) -> "Forgetting":
+    def among(self, arms: int, whole: int) -> Self:
         return replace(self, policy=self.policy.among(arms, whole))
 
     def init_form(self, state: State, known: tuple[str, ...]) -> None:

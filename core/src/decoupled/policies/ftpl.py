@@ -137,7 +137,7 @@ class FTPL(ComposedPolicy):
         )  # fmt: skip
 
     @classmethod
-    def forms(cls) -> tuple[Policy, ...]:
+    def forms(cls) -> tuple[Self, ...]:
         return cls(), cls(ranking="strata")
 
     @property

@@ -6,14 +6,13 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from ..base.arrays import Floats, Ints, Words
+from ..base.arrays import Floats, Ints, Words, certain
 from ..base.validation import set_number
 from ..kernels.argmin import sample_mean
 from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
 from ..kernels.random.stream import below
 from ..kernels.state import SHARED_SCALARS, Layout, State
-from ..learner.guard import certain
 from .base import Policy
 
 UNSEEN, LEADER, CHALLENGER, NEXT = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 4)
