@@ -21,6 +21,103 @@ _one_at_a_time = Lock()
 _entries: dict[type, Entries] = {}
 
 
+class Baselines:
+    """What the update of a decision needs of the state in which it was made, such as the baselines of its arms.
+
+    Feedback may be late, and the state then is another one. So what the update reads is kept with a pending decision, and
+    written back before its update. A policy that needs this returns one such object; a subclass says what is special.
+
+    Args:
+        layout: the layout of the policy's form.
+        row: the derived row, if any, whose values at decision time the update needs. `update` reads it from the state;
+            zero means no baseline. A user's prediction may replace a value that is not zero: see
+            Learner.decide(baseline=...).
+        kept: the derived rows and scalars, by name, that `update` needs as they were when the decision was made. Those
+            that `write` writes need not be named. A learner keeps scalars only, as `prepare` leaves them.
+
+    Attributes:
+        layout: the layout of the policy's form.
+        row: the derived row, or None.
+        kept: the names of what else is kept.
+        are_free: whether the update accepts any baselines. If not, it uses those of the state in which feedback arrives.
+        keep_law: whether a pending decision keeps its law of exploration in place of baselines: see `recall_law`.
+
+    >>> layout = Layout(floats=("estimates", "baseline"), learned=("estimates",))
+    >>> state, baselines = layout.new_state(arms=3), Baselines(layout, "baseline")
+    >>> baselines.write(state, np.array([0, 2]), np.array([0.25, 0.5]))
+    >>> places, values = baselines.read(state)
+    >>> places.tolist(), values.tolist()
+    ([0, 2], [0.25, 0.5])
+    """
+
+    are_free = False
+    keep_law = False
+
+    def __init__(self, layout: Layout, row: str | None = None, kept: tuple[str, ...] = ()) -> None:
+        self.layout = layout
+        self.row = row
+        self.kept = kept
+
+    def read(self, state: State) -> tuple[Ints, Floats]:
+        """The places of the arms that have a baseline now, and its values; for a policy with such a row.
+
+        Args:
+            state: the state of the running policy.
+        """
+        row = self.layout.row(state, str(self.row))
+        places = np.flatnonzero(row)
+        return places, row[places]
+
+    def write(self, state: State, places: Ints, values: Floats) -> None:
+        """Write the baselines of a decision where `update` reads them; all other arms get none.
+
+        Args:
+            state: the state of the running policy.
+            places: the places of the arms that have a baseline.
+            values: the baseline of each of them.
+        """
+        row = self.layout.row(state, str(self.row))
+        row[:] = 0.0
+        row[places] = values
+
+    def clear(self, state: State) -> None:
+        """Tell `update` that a decision has no baselines, or to use those of its own round if any are accepted.
+
+        Args:
+            state: the state of the running policy.
+        """
+        self.write(state, np.empty(0, np.int64), np.empty(0))
+
+    def recall_law(self, state: State, places: Ints, chances: Floats, is_same: bool) -> None:
+        """Write a late decision's law of exploration to where `update` reads it, if decisions keep it.
+
+        The update computes the baselines from it, in the state in which the feedback arrives. Arms that the decision
+        could not choose are charged the loss.
+
+        Args:
+            state: the state of the running policy.
+            places: the places of the arms that the decision could choose.
+            chances: the probability with which it explored each of them.
+            is_same: whether the policy has the same arms as when the decision was made.
+        """
+
+    def prepare(self, state: State, arm: int) -> None:
+        """Set the rows and scalars in `kept` as a decision that explores this arm would.
+
+        Args:
+            state: the state of the running policy.
+            arm: the place of the explored arm.
+        """
+
+    def largest(self, state: State) -> Floats:
+        """The largest baseline that a user's prediction may give each arm; larger ones are lowered to it.
+
+        Args:
+            state: the state of the running policy.
+        """
+        return np.full(state.floats.shape[1], np.inf)
+
+
 class Definition(Description, kind="policy", package="decoupled.policies"):
     """A frozen description of how to decide and learn, without a way to start it: see `Policy`.
 
@@ -62,16 +159,6 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
         return None
 
     @property
-    def branching(self) -> tuple[str, ...]:
-        """The names of the compiled parameters that select a branch: see kernels.lazy_numba."""
-        return ()
-
-    @property
-    def common_rows(self) -> int:
-        """The number of float rows that all runs share, so that the threads of a GPU keep one copy."""
-        return 0
-
-    @property
     def coupled(self) -> bool:
         """Whether the played arm is also the observed one, as in the standard game. `decide` then returns one arm twice."""
         return False
@@ -82,32 +169,9 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
         return False
 
     @property
-    def baseline(self) -> str | None:
-        """The derived row, if any, whose values at decision time the update needs.
-
-        `update` reads it from the state, where the learner writes the values that the decision recorded. Zero means
-        no baseline. A user's prediction may replace a value that is not zero: see Learner.decide(baseline=...).
-        """
+    def baselines(self) -> Baselines | None:
+        """What the update of a decision needs of the state in which it was made; None if it needs nothing."""
         return None
-
-    @property
-    def any_baseline(self) -> bool:
-        """Whether the update accepts any baselines. If not, it uses those of the state in which feedback arrives."""
-        return False
-
-    @property
-    def kept(self) -> tuple[str, ...]:
-        """The derived rows and scalars, by name, that `update` needs as they were when the decision was made.
-
-        Those that `set_baselines` writes need not be named. With late feedback they are kept with every pending
-        decision and written back before its update. A learner keeps scalars only, as `prepare` leaves them.
-        """
-        return ()
-
-    @property
-    def keeps_law(self) -> bool:
-        """Whether a pending decision keeps its law of exploration instead of baselines: see `recall_law`."""
-        return False
 
     @property
     def interpreted(self) -> bool:
@@ -148,29 +212,12 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
         """The same policy in its form for a number of arms, which may have other rows and other code.
 
         Learners and simulations run this form; it may change when arms are added or retired. Learned rows keep their
-        values if the new form has rows of the same name; see `init_form` for others.
+        values if the new form has rows of the same name.
 
         Args:
             arms: the number of arms.
         """
         return self
-
-    def among(self, arms: int, whole: int) -> Self:
-        """The form that draws a decision among `arms` of `whole` arms. It learns the same rows as `at(whole)`.
-
-        Args:
-            arms: the number of arms to draw from.
-            whole: the number of all arms.
-        """
-        return self.at(arms)
-
-    def init_form(self, state: State, known: tuple[str, ...]) -> None:
-        """Set the learned rows that the previous form did not have. They are zero so far.
-
-        Args:
-            state: the state of the new form.
-            known: the names of the learned rows that the previous form had.
-        """
 
     def params(self) -> Any:
         """The parameters as a tuple of floats, for compiled code: those that `params_type` names, unless overridden."""
@@ -229,57 +276,6 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
         """
         return np.array(self.layout.row(state, "estimates"), np.float64)
 
-    def baselines(self, state: State) -> tuple[Ints, Floats]:
-        """The places of the arms that have a baseline now, and its values; for a policy with such a row.
-
-        Args:
-            state: the state of the running policy.
-        """
-        row = self.layout.row(state, str(self.baseline))
-        places = np.flatnonzero(row)
-        return places, row[places]
-
-    def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
-        """Write the baselines of a decision where `update` reads them; all other arms get none.
-
-        Args:
-            state: the state of the running policy.
-            places: the places of the arms that have a baseline.
-            values: the baseline of each of them.
-        """
-        row = self.layout.row(state, str(self.baseline))
-        row[:] = 0.0
-        row[places] = values
-
-    def recall_law(self, state: State, places: Ints, chances: Floats, same: bool) -> None:
-        """Write a late decision's law of exploration to where `update` reads it; for a policy with `keeps_law`.
-
-        The update computes the baselines from it, in the state in which the feedback arrives. Arms that the decision
-        could not choose are charged the loss.
-
-        Args:
-            state: the state of the running policy.
-            places: the places of the arms that the decision could choose.
-            chances: the probability with which it explored each of them.
-            same: whether the policy has the same arms as when the decision was made.
-        """
-
-    def prepare(self, state: State, arm: int) -> None:
-        """Set the rows and scalars in `kept` as a decision that explores this arm would.
-
-        Args:
-            state: the state of the running policy.
-            arm: the place of the explored arm.
-        """
-
-    def most_predicted(self, state: State) -> Floats:
-        """The largest baseline that a user's prediction may give each arm; larger ones are lowered to it.
-
-        Args:
-            state: the state of the running policy.
-        """
-        return np.full(state.floats.shape[1], np.inf)
-
     def unknown(self, state: State) -> NDArray[np.bool_]:
         """A mask of the arms about which nothing is learned, except perhaps losses of 0.
 
@@ -294,14 +290,6 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
             elif name not in self.layout.scalars:
                 found &= row == 0
         return found
-
-    def clear_baselines(self, state: State) -> None:
-        """Tell `update` that a decision has no baselines, or to use those of its own round: see `any_baseline`.
-
-        Args:
-            state: the state of the running policy.
-        """
-        self.set_baselines(state, np.empty(0, np.int64), np.empty(0))
 
     def init_new_arms(self, state: State, first: int) -> None:
         """Set the learned rows of new arms: the arms from place `first` on, which are zero so far.

@@ -59,8 +59,8 @@ def test_perfect_predictions_leave_no_noise_and_arms_that_are_away_no_bias(polic
     learner = trained(policy)
     running, before = learner._running, learner.estimates()
     passes = np.zeros(len(LOSSES), bool)
-    passes[running.form.baselines(running.state)[0]] = True
-    passes &= running.form.most_predicted(running.state) >= LOSSES
+    passes[running.own_baselines().read(running.state)[0]] = True
+    passes &= running.own_baselines().largest(running.state) >= LOSSES
     assert passes.any()
     decision = learner.decide(baseline=LOSSES)
     learner.observe(decision, loss=float(LOSSES[explored(decision)]))

@@ -30,7 +30,7 @@ LOG = [(arm, 0.2 + 0.1 * arm, float(LOSSES[arm])) for arm in (0, 1, 2, 3, 4, 1, 
 
 def baselines_of(learner: dc.Learner) -> Floats:
     running, row = learner._running, np.zeros(len(learner.arms))
-    places, values = running.form.baselines(running.state)
+    places, values = running.own_baselines().read(running.state)
     row[places] = values
     return row
 

@@ -16,7 +16,7 @@ from ..base.validation import as_float, as_loss
 from ..decision import Arm, ByArm
 from ..errors import ParameterError, UnsupportedError, shown
 from ..kernels.laws import contextual_state as at_place
-from ..kernels.state import SHARED_SCALARS, State
+from ..kernels.state import State
 from ..policy import ContextualDefinition, Definition
 from .arms import ArmNames, Serials
 from .pending import LAW, Baseline
@@ -280,7 +280,7 @@ class Contexts:
 
 
 def _first_kept(policy: ContextualDefinition) -> int:
-    return len(SHARED_SCALARS) + len(policy.layout.scalars)
+    return len(policy.layout.all_scalars)
 
 
 def _width(arms: int) -> int:

@@ -362,7 +362,7 @@ class Learner(Guarded):
         running, waiting = self._running, self._waiting
         if not self._plain or len(waiting.decisions) >= waiting.most:
             return self._decide_all((1, None, None, None, None, True))[0]
-        baseline = None if running.baseline is None else running.baseline_of(None)
+        baseline = running.baseline_of(None) if running.has_baselines else None
         exploit, explore, weight, propensity = running.calls.decide()
         number, names = waiting.made + 1, self._arms.names
         key, known = f"{waiting.tag}-{number}", propensity if propensity == propensity else None
@@ -389,7 +389,7 @@ class Learner(Guarded):
         if not self._plain or some is not None or told is not None:
             part = self._part(some)
             self._enter(told)
-        if running.baseline is not None:
+        if running.has_baselines:
             baseline = running.baseline_of(part, None if expected is None else self._scaled(expected))
         if count > 1:
             running.record_baselines()
@@ -489,7 +489,7 @@ class Learner(Guarded):
             raise UnsupportedError(f"{call}: {game}, where {where} a decoupled policy such as FTPL")
 
     def _predictions(self, baseline: Predictions) -> Any:
-        if self._policy.baseline is None or self._policy.cumulative is None:
+        if not self._running.has_baselines or self._policy.cumulative is None:
             rule = f"the estimator of {type(self._policy).__name__} has none, so a prediction would change nothing"
             remedy = "leave it out, or use a centred estimator such as Ladder()"
             raise UnsupportedError(f"baseline: {rule}; {remedy}")

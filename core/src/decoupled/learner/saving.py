@@ -11,7 +11,7 @@ from ..base.arrays import Floats
 from ..base.packed import pack_floats, seal, unpack_floats, unseal
 from ..base.validation import MOST_ROUNDS, number_in, whole_number
 from ..errors import MissingExtraError, ParameterError, StateError
-from ..kernels.state import ROUND, SECRET, State
+from ..kernels.state import NEVER_FORGETS, OBSERVED, ROUND, SECRET, State
 from ..policy import Definition
 from .arms import ArmNames, Serials
 from .guard import Guard
@@ -44,6 +44,7 @@ def to_content(parts: Parts) -> dict[str, Any]:
         "loss_range": list(losses),
         "max_pending": waiting.limit,
         "round": running.round,
+        "remembered_round": running.state.scalars.item(ROUND),
         "secret": running.state.scalars.item(SECRET),
         "learned": {name: layout.row(running.state, name).copy() for name in layout.learned},
         "stream": [hex(int(word)) for word in running.stream],
@@ -110,7 +111,7 @@ def _restored(content: dict[str, Any], policy: Definition) -> Parts:
     stream[:] = [_whole("stream", int(word, 16), 0, 2**64 - 1) for word in content["stream"]]
     serials = _serials(content, len(arms))
     waiting = Waiting.from_json(content, _whole("max_pending", content["max_pending"], 1))
-    _check_waiting(waiting, content, int(state.scalars[ROUND]), serials.born)
+    _check_waiting(waiting, content, content["round"], serials.born)
     guard = Guard.from_json(content)
     guard.rules.check_arms(arms)
     for name in ("draws", "next_look"):
@@ -145,10 +146,22 @@ def _state(content: dict[str, Any], policy: Definition, arms: int) -> State:
     secret = content["secret"]
     _check("secret", secret, isinstance(secret, float) and secret.is_integer() and 0.0 <= secret < 2.0**52)
     state = layout.new_state(arms, secret)
-    state.scalars[ROUND] = _whole("round", content["round"], 1)
+    whole = _whole("round", content["round"], 1)
+    state.scalars[OBSERVED] = whole - 1
+    state.scalars[ROUND] = _remembered(content, whole, layout.forgets != NEVER_FORGETS)
     for name, values in rows.items():
         layout.row(state, name)[:] = values
     return state
+
+
+def _remembered(content: dict[str, Any], whole: int, forgets: bool) -> float:
+    """The round of the policy, which is below the learner's `whole` round if it forgets."""
+    remembered = content.get("remembered_round", float(whole))
+    sound = isinstance(remembered, float) and (
+        1.0 <= remembered <= whole if forgets else remembered == whole
+    )
+    _check("remembered_round", remembered, sound)
+    return float(remembered)
 
 
 def _serials(content: dict[str, Any], arms: int) -> Serials:

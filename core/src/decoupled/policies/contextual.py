@@ -15,6 +15,7 @@ from ..kernels.laws import contextual as kernels
 from ..kernels.laws import contextual_state as at_place
 from ..kernels.random.keyed import Keyed
 from ..kernels.state import Layout, State
+from ..policy import Baselines
 from .base import Policy
 from .ftpl import MANY_CENTRED
 from .ladder import Ladder
@@ -85,8 +86,6 @@ class ContextualLadder(Policy):
     params_type = at_place.Params
     functions = kernels.FUNCTIONS
     contextual: ClassVar[bool] = True
-    any_baseline = True
-    kept = at_place.KEPT
     keyed_in_place = True
 
     def __post_init__(self) -> None:
@@ -203,8 +202,9 @@ class ContextualLadder(Policy):
     def unknown(self, state: State) -> NDArray[np.bool_]:
         return _LADDER.unknown(_parts(state)[0])
 
-    def prepare(self, state: State, arm: int) -> None:
-        kernels.fill_chances(self.params(), state, arm)
+    @property
+    def baselines(self) -> Baselines:
+        return ContextualBaselines(self)
 
     def _ladders(self, state: State) -> list[State]:
         return _parts(state) if self.segments else _parts(state)[:1]
@@ -241,6 +241,19 @@ class ContextualLadder(Policy):
     def keyed(self, state: State) -> Keyed:
         counts = len(self.rung_names), _LADDER.rung_count
         return Keyed(kernels.keyed_contextual, (state.scalars, state.floats, *counts))
+
+
+class ContextualBaselines(Baselines):
+    """What a pending decision keeps: what its rungs are judged with. The baselines are those of the arrival."""
+
+    are_free = True
+
+    def __init__(self, policy: ContextualLadder) -> None:
+        super().__init__(policy.layout, None, at_place.KEPT)
+        self._policy = policy
+
+    def prepare(self, state: State, arm: int) -> None:
+        kernels.fill_chances(self._policy.params(), state, arm)
 
 
 def _parts(state: State) -> list[State]:

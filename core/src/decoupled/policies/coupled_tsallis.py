@@ -12,6 +12,7 @@ from ..kernels.jit import compiled
 from ..kernels.laws.tsallis import SOLVED, tsallis_excess, two_powers
 from ..kernels.random.sampling import draw_one, total
 from ..kernels.state import ROUND, SHARED_SCALARS, Layout, State
+from ..policy import Baselines
 from .base import Policy
 
 EXCESS, ETA, WEIGHT_SUM, STEPS = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 4)
@@ -134,9 +135,8 @@ class CoupledTsallisINF(Policy):
         return cls(), cls(estimator="reduced-variance"), cls(estimator="reduced-variance", c=0.9)
 
     @property
-    def baseline(self) -> str | None:
-
-        return "baseline" if self.estimator == "reduced-variance" else None
+    def baselines(self) -> Baselines | None:
+        return Baselines(self.layout, "baseline") if self.estimator == "reduced-variance" else None
 
     def params(self) -> Params:
         reduced = self.estimator == "reduced-variance"

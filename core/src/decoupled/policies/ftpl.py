@@ -36,8 +36,9 @@ from ..kernels.random.keyed import Keyed, keyed_leader
 from ..kernels.random.sampling import frechet_leader, inverse_root_excess, pareto_leader
 from ..kernels.random.stream import uniform
 from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
+from ..policy import Baselines
 from .base import Policy
-from .composed import BRANCHING, ComposedPolicy
+from .composed import ComposedPolicy
 
 RANKINGS = ("improved", "sorting", "strata", "auto")
 
@@ -46,6 +47,19 @@ RANKINGS = ("improved", "sorting", "strata", "auto")
 # "auto" changes only where the dense round takes ten times as long.
 MANY_ARMS = 1_024
 MANY_CENTRED = 4_096
+
+
+class StrataBaselines(Baselines):
+    """The baselines of arms in strata: a list of arms and their values, because most arms have none."""
+
+    def read(self, state: State) -> tuple[Ints, Floats]:
+        count = int(state.scalars[COVERED])
+        return state.ints[COVERED_ARMS, :count].copy(), state.floats[BASELINE, :count].copy()
+
+    def write(self, state: State, places: Ints, values: Floats) -> None:
+        state.scalars[COVERED] = len(places)
+        state.ints[COVERED_ARMS, : len(places)] = places
+        state.floats[BASELINE, : len(places)] = values
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,18 +155,9 @@ class FTPL(ComposedPolicy):
         return cls(), cls(ranking="strata")
 
     @property
-    def branching(self) -> tuple[str, ...]:
-        return ("alpha", *(() if self.ranking == "strata" else ("sorting",)), "sharing", *BRANCHING)
-
-    @property
     def composed(self) -> Composed:
         """The perturbed leader, with all arms in one order or in strata; `at` resolves "auto"."""
         return leader_tiered.COMPOSED if self.ranking == "strata" else leader.COMPOSED
-
-    @property
-    def common_rows(self) -> int:
-        """One, the table of rank limits; "strata" keeps it in the state."""
-        return int(self.ranking != "strata")
 
     def law_params(self) -> dict[str, float]:
         shared = {"alpha": self.alpha, "sharing": float(self.ties == "shared")}
@@ -166,19 +171,11 @@ class FTPL(ComposedPolicy):
         many = arms >= (MANY_ARMS if self.published else MANY_CENTRED)
         return _ranked(self, "strata" if many else "improved")
 
-    def baselines(self, state: State) -> tuple[Ints, Floats]:
-        if self.ranking != "strata":
-            return super().baselines(state)
-        count = int(state.scalars[COVERED])
-        return state.ints[COVERED_ARMS, :count].copy(), state.floats[BASELINE, :count].copy()
-
-    def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
-        if self.ranking != "strata":
-            super().set_baselines(state, places, values)
-            return
-        state.scalars[COVERED] = len(places)
-        state.ints[COVERED_ARMS, : len(places)] = places
-        state.floats[BASELINE, : len(places)] = values
+    @property
+    def baselines(self) -> Baselines | None:
+        if self.estimator == "centred" and self.ranking == "strata":
+            return StrataBaselines(self.layout, "baseline")
+        return super().baselines
 
     def exploitation_law(self, state: State) -> Floats:
         row = self.layout.row

@@ -1,7 +1,7 @@
 """The ladder: our policy. Several ways to exploit share one exploration, and a hedge learns how often to use each."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from ..kernels.laws.ladder_rungs import keyed_ladder, prepare_for
 from ..kernels.laws.winner_law import pareto_winner_law
 from ..kernels.random.keyed import Keyed
 from ..kernels.state import ROUND, State
+from ..policy import Baselines
 from .base import Policy
 
 # What a discount leaves alone: levels, units, the order of ties, and means, which forget with their counts.
@@ -93,11 +94,6 @@ class Ladder(Policy):
     layout = at_place.LAYOUT
     params_type = at_place.Params
     functions = ladder.FUNCTIONS
-    baseline = "baseline"
-    any_baseline = True
-    branching: ClassVar[tuple[str, ...]] = ("rungs", "top_two_share", "recency")
-    common_rows = 1  # the table of rank limits
-    kept = at_place.KEPT
     fading = tuple(name for name in at_place.LAYOUT.learned if name not in _STAYING)
 
     def __post_init__(self) -> None:
@@ -198,44 +194,9 @@ class Ladder(Policy):
             if name in self.layout.floats and name != "estimates":
                 self.layout.row(state, name)[first:] = 0.0
 
-    # Baselines
-
-    def baselines(self, state: State) -> tuple[Ints, Floats]:
-        arms = np.arange(state.floats.shape[1] if state.scalars[ROUND] > 1.0 else 0)
-        return arms, state.floats[at_place.BASELINE, arms]
-
-    def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
-        super().set_baselines(state, places, values)
-        everyone = len(places) == state.floats.shape[1]
-        state.scalars[at_place.HIGHEST] = values.max(initial=0.0)
-        state.scalars[at_place.COVERED] = at_place.ALL_ARMS if everyone else at_place.SOME_ARMS
-        state.scalars[at_place.JUDGED] = at_place.NOBODY
-        state.scalars[at_place.ORIGIN] = at_place.GIVEN
-
-    def clear_baselines(self, state: State) -> None:
-        state.scalars[at_place.COVERED] = at_place.NO_ARMS  # the update fills in those of its own round
-        state.scalars[at_place.ORIGIN] = at_place.GIVEN
-
-    keeps_law = True
-
-    def recall_law(self, state: State, places: Ints, values: Floats, same: bool) -> None:
-        law = state.floats[at_place.LAW]
-        law[:] = -1.0
-        law[places] = values
-        if not same:
-            state.scalars[at_place.ORIGIN] = at_place.NO_STATE
-
-    def prepare(self, state: State, arm: int) -> None:
-        if self.rung_count > 1 and state.scalars[ROUND] > 1.0:
-            prepare_for(self.params(), state, arm)
-
-    def most_predicted(self, state: State) -> Floats:
-        """The bound of the soft gate, least + p_i * (1 + rate * gap) / (2 * rate); see `fill_baselines`."""
-        scalars, estimates = state.scalars, state.floats[at_place.ESTIMATES]
-        least = min(scalars[at_place.LEAST], START + scalars[at_place.RISE])
-        unit = np.inf if scalars[at_place.LARGEST] == 0.0 else 1.0 / scalars[at_place.ETA]
-        most: Floats = least + 0.5 * self.exploration_law(state) * (unit + estimates - estimates.min())
-        return most
+    @property
+    def baselines(self) -> Baselines:
+        return LadderBaselines(self)
 
     def unknown(self, state: State) -> NDArray[np.bool_]:
         unseen: NDArray[np.bool_] = state.floats[at_place.COUNTS] == 0.0  # baselines move all estimates
@@ -275,3 +236,51 @@ def _numbers(values: object) -> tuple[float, ...] | None:
         return None
     numbers = tuple(number for each in values if (number := as_float(each)) is not None)
     return numbers if len(numbers) == len(values) else None
+
+
+class LadderBaselines(Baselines):
+    """The baselines of a ladder: any are accepted, and a pending decision keeps its law of exploration."""
+
+    are_free = True
+    keep_law = True
+
+    def __init__(self, policy: Ladder) -> None:
+        super().__init__(policy.layout, "baseline", at_place.KEPT)
+        self._policy = policy
+
+    def read(self, state: State) -> tuple[Ints, Floats]:
+        arms = np.arange(state.floats.shape[1] if state.scalars[ROUND] > 1.0 else 0)
+        return arms, state.floats[at_place.BASELINE, arms]
+
+    def write(self, state: State, places: Ints, values: Floats) -> None:
+        super().write(state, places, values)
+        everyone = len(places) == state.floats.shape[1]
+        state.scalars[at_place.HIGHEST] = values.max(initial=0.0)
+        state.scalars[at_place.COVERED] = at_place.ALL_ARMS if everyone else at_place.SOME_ARMS
+        state.scalars[at_place.JUDGED] = at_place.NOBODY
+        state.scalars[at_place.ORIGIN] = at_place.GIVEN
+
+    def clear(self, state: State) -> None:
+        state.scalars[at_place.COVERED] = at_place.NO_ARMS  # the update fills in those of its own round
+        state.scalars[at_place.ORIGIN] = at_place.GIVEN
+
+    def recall_law(self, state: State, places: Ints, chances: Floats, is_same: bool) -> None:
+        law = state.floats[at_place.LAW]
+        law[:] = -1.0
+        law[places] = chances
+        if not is_same:
+            state.scalars[at_place.ORIGIN] = at_place.NO_STATE
+
+    def prepare(self, state: State, arm: int) -> None:
+        if self._policy.rung_count > 1 and state.scalars[ROUND] > 1.0:
+            prepare_for(self._policy.params(), state, arm)
+
+    def largest(self, state: State) -> Floats:
+        """The bound of the soft gate, least + p_i * (1 + rate * gap) / (2 * rate); see `fill_baselines`."""
+        scalars = state.scalars
+        estimates = state.floats[at_place.ESTIMATES]
+        law = self._policy.exploration_law(state)
+        least = min(scalars[at_place.LEAST], START + scalars[at_place.RISE])
+        unit = np.inf if scalars[at_place.LARGEST] == 0.0 else 1.0 / scalars[at_place.ETA]
+        most: Floats = least + 0.5 * law * (unit + estimates - estimates.min())
+        return most
