@@ -103,17 +103,19 @@ def twin(learner: dc.Learner, key: str) -> int:
         return leader(word, rate * (estimates - estimates.min()), policy.alpha)
     if not isinstance(policy, dc.Ladder):
         return race(word, learner.exploitation_probabilities(), 1)
-    rung = race(word, state.scalars[at.WEIGHT : at.WEIGHT + policy.rung_count], 3)
+    rung = race(word, state.scalars[at.S.rung_weight : at.S.rung_weight + policy.rung_count], 3)
     if rung < len(policy.rungs):
         estimates = learner.estimates()
-        rate = state.scalars[at.ETA] * policy.rungs[rung] / policy.rungs[0]
+        rate = state.scalars[at.S.eta] * policy.rungs[rung] / policy.rungs[0]
         return leader(word, rate * (estimates - estimates.min()), 3.0)
-    raw = state.scalars[at.RAW_ERROR] <= state.scalars[at.CENTRED_ERROR]
-    means = np.where(state.floats[at.COUNTS] > 0, state.floats[at.MEANS if raw else at.CENTRED], math.inf)
+    raw = state.scalars[at.S.raw_error] <= state.scalars[at.S.centred_error]
+    means = np.where(
+        state.floats[at.R.counts] > 0, state.floats[at.R.means if raw else at.R.centred_means], math.inf
+    )
     tied = np.flatnonzero(means == means.min())
     if learner.round == 1:  # nobody leads
         return int(min(tied, key=lambda arm: draw(word, 2, int(arm))))
-    return int(min(tied, key=lambda arm: state.floats[at.PRECEDENCE, arm]))
+    return int(min(tied, key=lambda arm: state.floats[at.R.precedence, arm]))
 
 
 def test_the_hash_is_siphash() -> None:

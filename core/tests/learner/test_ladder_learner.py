@@ -276,7 +276,7 @@ SEGMENTED = dc.ContextualLadder(segments=("s",))
 
 
 def chance_of_segments(learner: dc.Learner) -> float:
-    return float(learner._running.state.scalars[contextual_state.CHANCE + 1])
+    return float(learner._running.state.scalars[contextual_state.S.outer_chance + 1])
 
 
 @pytest.mark.parametrize("observing", [True, False])
@@ -384,7 +384,7 @@ def test_the_order_of_ties_is_drawn_by_the_seed_once_and_new_arms_have_a_place_i
         learner.add_arms(["new"])
         while "new" not in [each.explore for each in learner.decide(count=20)]:
             pass
-        while learner._running.state.floats[ladder_state.COUNTS, 3] == 0.0:
+        while learner._running.state.floats[ladder_state.R.counts, 3] == 0.0:
             learner.observe(learner.pending[-1], 0.5)
         leader = learner.exploitation_probabilities().argmax()
         assert leader in (first, 3)  # the others keep their order
@@ -413,4 +413,4 @@ def test_a_state_without_an_order_gets_one_and_keeps_it() -> None:
         one.observe(each.id, 0.25)
         two.observe(each.id, 0.25)
         assert one.exploitation_probabilities().tolist() == two.exploitation_probabilities().tolist()
-    assert len(set(one._running.state.floats[ladder_state.PRECEDENCE].tolist())) == 4
+    assert len(set(one._running.state.floats[ladder_state.R.precedence].tolist())) == 4

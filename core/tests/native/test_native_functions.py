@@ -69,7 +69,7 @@ def test_learners(policy: dc.Policy, interpreted: dict[str, list[str]]) -> None:
         assert found == interpreted[courses.learner_case(policy, arms)], arms
 
 
-@pytest.mark.parametrize("policy", catalogue.policies(), ids=lambda policy: policy.label)
+@pytest.mark.parametrize("policy", courses.without_contexts(), ids=lambda policy: policy.label)
 def test_round_loops(policy: dc.Policy, interpreted: dict[str, list[str]]) -> None:
     shipped_entries(policy)
     loop = native(drive, policy.params_type)
@@ -82,7 +82,7 @@ def test_a_loop_with_contexts_and_functions_that_policies_share(interpreted: dic
     game = courses.context_game(native(drive_in_context, policy.params_type))
     assert [courses.digest(game)] == interpreted["contexts"]
     met = set()
-    for name, function, arguments in courses.common_calls(courses.STRATA.entries().init):
+    for name, function, arguments in courses.common_calls():
         assert [courses.digest(courses.outcome(native(function), arguments))] == interpreted[name], name
         met.add(load.name_of(function))
     exports = catalogue.group(catalogue.COMMON).exports
@@ -120,7 +120,7 @@ def test_functions_of_adversaries(adversary: Adversary, interpreted: dict[str, l
 
 
 EVERY = os.environ.get("DECOUPLED_TWINS") == "all"
-TWINS = catalogue.policies() if EVERY else [dc.Exp3(), dc.UCB1()]
+TWINS = courses.without_contexts() if EVERY else [dc.Exp3(), dc.UCB1()]
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from ..kernels.random.sampling import draw_loss
 from ..kernels.random.stream import uniform
 from ..kernels.rounds import RoundContexts, Table, against_best, drive, drive_in_context
 from ..native.load import full_name, name_of
-from ..policies import FTPL, Policy
+from ..policies import FTPL, Forgetting, Policy
 
 ARMS = 2  # in the sample arguments; the code is the same for any number
 COMMON = "what all policies share"
@@ -57,7 +57,7 @@ def policies() -> list[Policy]:
     """One policy for each form of compiled functions that ships."""
     known = Policy.known()  # looks at every installed package
     shipped: dict[Any, Policy] = {}
-    for name in Policy.homes:
+    for name in sorted(Policy.homes.keys() - {Forgetting.__name__}):  # which has the code of its policy
         for policy in known[name].forms():
             if policy.params_type not in COMPILED_ON_FIRST_USE:
                 shipped.setdefault(policy.params_type, policy)
@@ -120,9 +120,9 @@ def _of_policy(policy: Policy) -> Group:
     kind, functions = policy.params_type, policy.functions
     register(kind, functions)
     named = name_of(kind)
-    often = ("decide", "update")  # what runs every round
-    table_loop = Export(full_name(name_of(drive), named), drive, _table_run(policy), inlines=often)
-    exports = [*_entry_points(policy), table_loop]
+    exports = [*_entry_points(policy)]
+    if not policy.contextual:  # which is simulated in a `ContextTable`
+        exports += _table_loops(policy)
     if kind is ladder_state.Params:  # for a learner whose feedback is late
         arguments = (policy.params(), policy.layout.new_state(ARMS), 0)
         exports.append(Export(full_name(name_of(prepare_for), named), prepare_for, arguments))
@@ -131,10 +131,15 @@ def _of_policy(policy: Policy) -> Group:
         exports.append(Export(full_name(name_of(fill_chances), named), fill_chances, arguments))
         loop = full_name(name_of(drive_in_context), named)
         exports.append(Export(loop, drive_in_context, _context_run(policy)))
-    else:
-        arguments = (*_table_run(policy), _late())
-        exports.append(Export(full_name(name_of(drive_late), named), drive_late, arguments))
     return Group(policy.label, tuple(exports), {named: [*map(name_of, functions)]})
+
+
+def _table_loops(policy: Policy) -> Iterator[Export]:
+    """The loops over a table of losses, with feedback in the same round and with late feedback."""
+    named = name_of(policy.params_type)
+    often = ("decide", "update")  # what runs every round
+    yield Export(full_name(name_of(drive), named), drive, _table_run(policy), inlines=often)
+    yield Export(full_name(name_of(drive_late), named), drive_late, (*_table_run(policy), _late()))
 
 
 def _entry_points(policy: Policy) -> Iterator[Export]:

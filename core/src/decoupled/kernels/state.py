@@ -4,6 +4,8 @@ Every policy's state has the same type, so the learner, the round loop and a sav
 a compiled call takes few, flat arguments. A policy names its rows with a `Layout` and reads them by number.
 """
 
+from collections import namedtuple
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +25,29 @@ FADING = 7  # the place of the first of the last scalars, which say what fades: 
 SHARED_SCALARS = ("round", "arms", "secret", "events", "observed", "period", "discount", "fading")
 
 MOST_PAIRED_ARMS = 1000  # a square of this many arms takes 8 MB, and a saved state contains every number
+
+
+def vector(name: str, length: int) -> tuple[str, ...]:
+    """The names of neighbours: scalars of one kind, or rows.
+
+    >>> vector("weight", 3)
+    ('weight_0', 'weight_1', 'weight_2')
+    """
+    return tuple(f"{name}_{number}" for number in range(length))
+
+
+def places_of(names: Sequence[str]) -> Any:
+    """The place of each name as the fields of one tuple, which compiled code reads like constants.
+
+    The first of a `vector` is also there under the vector's own name.
+
+    >>> places_of(("eta", *vector("weight", 2)))
+    Places(eta=0, weight_0=1, weight_1=2, weight=1)
+    """
+    places = {name: place for place, name in enumerate(names)}
+    firsts = {name.removesuffix("_0"): place for name, place in places.items() if name.endswith("_0")}
+    kind = namedtuple("Places", [*places, *firsts])  # type: ignore[misc]
+    return kind(*places.values(), *firsts.values())
 
 
 class State(NamedTuple):
@@ -97,6 +122,15 @@ class Layout(NamedTuple):
         """The names of all scalars in order: those that every policy has, the policy's own, and what fades."""
         return (*SHARED_SCALARS, *self.scalars, *(f"fading_{name}" for name in self.forgets.fading))
 
+    def places(self) -> tuple[Any, Any, Any]:
+        """The places of the scalars, of the rows of floats and of the rows of ints, by name.
+
+        >>> S, R, _ = Layout(scalars=("eta",), floats=("estimates", "law")).places()
+        >>> S.eta, R.law
+        (8, 1)
+        """
+        return places_of(self.all_scalars), places_of(self.floats), places_of(self.ints)
+
     def new_state(self, arms: int, secret: float = 0.0) -> State:
         """A state before the first observation: round 1, everything else zero.
 
@@ -162,6 +196,7 @@ class Layout(NamedTuple):
         new = layout or self
         part = new.new_state(len(arms))
         part.scalars[: len(SHARED_SCALARS)] = state.scalars[: len(SHARED_SCALARS)]
+        new._set_forgetting(part)  # whose places may be others
         for name in self._shared_with(new):
             whole = self.row(state, name)
             if name in self.scalars:
@@ -181,6 +216,7 @@ class Layout(NamedTuple):
         new, arms = layout or self, state.floats.shape[1]
         whole = new.new_state(arms + newcomers)
         whole.scalars[: len(SHARED_SCALARS)] = state.scalars[: len(SHARED_SCALARS)]
+        new._set_forgetting(whole)
         whole.scalars[ARMS] = arms + newcomers
         for name in self._shared_with(new):
             known, row = self.row(state, name), new.row(whole, name)
