@@ -6,6 +6,7 @@ Nothing is compiled then, and Python checks every index.
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -22,7 +23,7 @@ from decoupled.kernels import dispatch, late, rounds
 from decoupled.kernels.betting import ArmTotals, add_observations
 from decoupled.kernels.dispatch import Entries, register
 from decoupled.kernels.late import Late, drive_adaptive_late, drive_late
-from decoupled.kernels.laws import leader_tiered, winner_law
+from decoupled.kernels.laws import winner_law
 from decoupled.kernels.laws.contextual import keyed_contextual
 from decoupled.kernels.laws.ladder_rungs import keyed_ladder
 from decoupled.kernels.random import keyed
@@ -37,7 +38,6 @@ from decoupled.simulation.traffic import Traffic, new_late
 from support.policies import examples
 
 ROUNDS = 60
-STRATA = dc.FTPL(ranking="strata")
 LADDER = dc.Ladder()
 CONTEXTUAL = dc.ContextualLadder(segments=("s",))
 
@@ -52,10 +52,14 @@ def adversaries() -> list[Adversary]:
     return [replace(cast(Any, each), arms=5) for each in catalogue.adversaries()]
 
 
-def without_forgetting() -> list[dc.Policy]:
-    """The policies for which all loops ship."""
-    whole = (policy for policy in catalogue.policies() if not isinstance(policy, dc.Forgetting))
-    return [policy for policy in whole if not policy.contextual]
+def without_contexts() -> list[dc.Policy]:
+    """The policies for which the loops over tables of losses ship."""
+    return [policy for policy in catalogue.policies() if not policy.contextual]
+
+
+def against_adversaries() -> list[dc.Policy]:
+    """The policies whose loops against adversaries are compared, which are compiled on first use."""
+    return without_contexts() if os.environ.get("DECOUPLED_TWINS") == "all" else [dc.Exp3()]
 
 
 def course(policy: dc.Policy, arms: int, calls: Entries) -> Iterator[bytes]:
@@ -127,11 +131,8 @@ def adversary_game(policy: dc.Policy, adversary: Adversary, loop: Any, *, late: 
     return b"".join(array.tobytes() for array in found)
 
 
-def common_calls(init: Any) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
-    """The functions that all policies share, each with a name of the case and with arguments.
-
-    `init` is the entry point of FTPL in strata, for a state with history.
-    """
+def common_calls() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
+    """The functions that all policies share, each with a name of the case and with arguments."""
     for alpha, frechet in ((1.3, False), (2.0, True), (3.0, False), (3.0, True)):
         for arms in (2, 9, 30):
             shifts = np.sort(np.random.default_rng(arms).exponential(size=arms))
@@ -186,10 +187,6 @@ def common_calls(init: Any) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
         yield f"keyed_leader, {key}", keyed.keyed_leader, (numbers, numbers[:1], 3.0, serials, key)
         yield f"keyed_race, {key}", keyed.keyed_race, (numbers, serials, key)
         yield f"keyed_ladder, {key}", keyed_ladder, (ladder.scalars, ladder.floats, 3, serials, key)
-    state = STRATA.layout.new_state(300)
-    STRATA.layout.row(state, "estimates")[:] = rng.random(300).round(2)
-    init(np.array(STRATA.params(), np.float64), *state)
-    yield ("fill_exploration_law", leader_tiered.fill_exploration_law, (3.0, 1.0, state, np.empty(300)))
 
 
 def adversary_calls(adversary: Adversary) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
@@ -256,11 +253,12 @@ def interpreted() -> Iterator[tuple[str, list[str]]]:
         for arms in numbers_of_arms(policy):
             form = policy.at(arms)
             yield learner_case(policy, arms), [*map(digest, course(form, arms, dispatched(form)))]
-    for policy in catalogue.policies():
+    for policy in without_contexts():
         register(policy.params_type, policy.functions)
         yield policy.label, [*map(digest, table_games(policy, drive))]
-    for policy in without_forgetting():
+    for policy in without_contexts():
         yield late_case(policy), [*map(digest, table_games(policy, drive_late, late=True))]
+    for policy in against_adversaries():
         for adversary in adversaries():
             adversary.prepare()
             game = adversary_game(policy, adversary, drive_adaptive)
@@ -271,7 +269,7 @@ def interpreted() -> Iterator[tuple[str, list[str]]]:
     for adversary in adversaries():
         for name, function, arguments in adversary_calls(adversary):
             yield name, [digest(outcome(function, arguments))]
-    for name, function, arguments in common_calls(dispatched(STRATA).init):
+    for name, function, arguments in common_calls():
         yield name, [digest(outcome(function, arguments))]
 
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-import decoupled as dc
 from decoupled.base.arrays import Floats, Ints, Words
 from decoupled.builder.objects import types_of, wrap
 from decoupled.kernels.state import State
 from decoupled.native.calls import NativeFunction
+from decoupled.policy import Definition
 
 types: Any = numba.types  # untyped
 ENTRY = types.int32(types.int64)  # from the address of a block to a status
@@ -30,7 +30,7 @@ class Played(NamedTuple):
 
 
 def play(
-    policy: dc.Policy,
+    policy: Definition,
     state: State,
     stream: Words,
     rounds: int,

@@ -25,8 +25,9 @@ from .learner.budget import Budget as Budget
 from .learner.budget import Meter as Meter
 from .learner.guardrails import Guardrails as Guardrails
 from .learner.labels import Labels as Labels
+from .learner.learner import Learner as Learner
 from .learner.losses import preference_loss as preference_loss
-from .policies import *  # noqa: F403 # Learner as well: loading a saved one needs the policies known by name
+from .policies import *  # noqa: F403
 from .policies.python import PythonPolicy as PythonPolicy
 from .simulation import Results as Results
 from .simulation import baselines as baselines

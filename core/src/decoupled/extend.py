@@ -44,6 +44,7 @@ from .kernels.state import SHARED_SCALARS as SHARED_SCALARS
 from .kernels.state import Layout as Layout
 from .kernels.state import State as State
 from .learner.portable import diagnostics as diagnostics
+from .policy import Baselines as Baselines
 
 LOWEST_SCALARS = _SCALARS
 NOISE_KINDS = _KINDS

@@ -61,6 +61,24 @@ SHAPES: st.SearchStrategy[Shape] = st.one_of(
 )
 
 
+def test_the_base_class_of_policies_is_no_policy_by_name() -> None:
+    assert not {"Policy", "Definition"} & dc.Policy.known().keys()
+    with pytest.raises(dc.ParameterError, match=r"^name = 'Policy': is not a known policy; "):
+        dc.Policy.from_dict({"name": "Policy"})
+
+
+def test_a_saved_learner_is_read_before_anything_imports_policies(tmp_path: Path) -> None:
+    path = tmp_path / "learner.json"
+    dc.FTPL(c=4.0).start(arms=2, seed=7).save(path)
+    program = """
+import sys
+from decoupled.learner import Learner
+assert "decoupled.policies" not in sys.modules
+print(Learner.load(sys.argv[1]).policy)
+"""
+    assert ran("-c", program, path) == "FTPL(alpha=3.0, c=4.0, ranking='improved')\n"
+
+
 @settings(deadline=None)
 @given(shape=SHAPES)
 def test_a_description_survives_json(shape: Shape) -> None:

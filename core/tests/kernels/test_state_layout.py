@@ -12,8 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import decoupled as dc
+from decoupled.kernels.laws import contextual_state, ladder_state
 from decoupled.kernels.powers import inverse_power, power, tidy_exponent
-from decoupled.kernels.state import MOST_PAIRED_ARMS, Layout, State
+from decoupled.kernels.state import (
+    MOST_PAIRED_ARMS,
+    PERIOD,
+    SHARED_SCALARS,
+    Forgets,
+    Layout,
+    State,
+    vector,
+)
 
 LAYOUT = Layout(
     scalars=("pace",),
@@ -54,11 +63,54 @@ def test_rows_and_squares_share_no_number_and_some_arms_take_along_their_own_pai
     assert part.scalars[:2].tolist() == [1.0, 5.0]
 
 
+def test_places_are_those_of_the_names() -> None:
+    named = Layout(
+        scalars=("pace", *vector("share", 3), "last"), floats=("sums",), ints=("counts", "order")
+    )
+    state = named.new_state(2)
+    S, R, N = named.places()
+    assert S._fields[: len(SHARED_SCALARS)] == SHARED_SCALARS
+    for part, places in ((state.scalars, S), (state.floats, R), (state.ints, N)):
+        for name, place in places._asdict().items():
+            row = named.row(state, "share_0" if name == "share" else name)
+            row[...] = 100 + place
+            assert np.unique(part[place]).tolist() == [100 + place], name
+    assert (S.share, S.share_0, S.share_2, S.last) == (9, 9, 11, 12)
+
+
+@pytest.mark.parametrize(("numbers", "advisers"), [(0, 0), (2, 3)])
+def test_the_places_of_a_contextual_ladder_are_those_of_every_layout(numbers: int, advisers: int) -> None:
+    S, R, _ = contextual_state.layout(numbers, advisers).places()
+    for ours, whole in ((contextual_state.S, S), (contextual_state.R, R)):
+        assert {name: getattr(whole, name) for name in ours._fields} == ours._asdict()
+    if numbers:
+        assert (S.number_given, R.advice) == (contextual_state.NUMBERS_AT, contextual_state.ADVICE_AT)
+    # Its two ladders are slices with the places of a ladder.
+    ladder, shift = ladder_state.S._asdict(), S.segment_round
+    assert {name: getattr(S, f"segment_{name}") - shift for name in ladder} == ladder
+    own = {name: place for name, place in ladder.items() if place >= len(SHARED_SCALARS)}
+    assert {name: getattr(S, name) - S.pooled_round for name in own} == own
+
+
+def test_another_form_forgets_the_same_rows_which_have_other_places_there() -> None:
+    before = LAYOUT._replace(forgets=Forgets(discount=0.5, fading=("means", "pace")))
+    after = before._replace(scalars=("more", "pace"), floats=("more_sums", "sums", "means"))
+    grown = before.extend(before.new_state(3), 1, after)
+    shrunk = before.restrict(before.new_state(3), np.array([0, 2]), after)
+    for found in (grown, shrunk):
+        expected = after.new_state(found.floats.shape[1])
+        assert found.scalars[PERIOD:].tolist() == expected.scalars[PERIOD:].tolist()
+    assert after.new_state(3).scalars[-2:].tolist() == [
+        2.0,
+        3.0 + 9.0,
+    ]  # a row, and a scalar behind three rows
+
+
 def test_newcomers_find_nothing_but_room() -> None:
     state = numbered(3)
     state.scalars[0] = 9.0
     whole = LAYOUT.extend(state, 2)
-    assert whole.scalars.tolist() == [9.0, 5.0, 77.5, 77.5, 77.5]
+    assert whole.scalars.tolist() == [9.0, 5.0, 77.5, 77.5, 77.5, 0.0, 0.0, 9.0, 77.5]  # it forgets nothing
     assert LAYOUT.row(whole, "sums").tolist() == [*LAYOUT.row(state, "sums").tolist(), 0.0, 0.0]
     assert LAYOUT.row(whole, "counts").tolist() == [*LAYOUT.row(state, "counts").tolist(), 0, 0]
     for name in ("duels", "wins"):

@@ -61,8 +61,10 @@ def test_perfect_predictions_leave_no_noise_and_arms_that_are_away_no_bias(polic
     learner = trained(policy)
     state, before = state_of(learner).to_state(), learner.estimates()
     passes = np.zeros(len(LOSSES), bool)
-    passes[policy.baselines(state)[0]] = True
-    passes &= policy.most_predicted(state) >= LOSSES
+    baselines = policy.baselines
+    assert baselines is not None
+    passes[baselines.read(state)[0]] = True
+    passes &= baselines.largest(state) >= LOSSES
     assert passes.any()
     decision = learner.decide(baseline=LOSSES)
     learner.observe(decision, loss=float(LOSSES[explored(decision)]))

@@ -52,7 +52,7 @@ class Case:
         self.late, self.some = learner.decide(), learner.decide(available=["a", "b"])
         for loss in (0.25, 1.0):
             learner.observe(learner.decide(), loss)
-        predicts = learner.policy.baseline is not None
+        predicts = learner.policy.baselines is not None
         self.predicted = learner.decide(baseline={"b": 0.75}) if predicts else learner.decide()
         if kind == "incumbent":  # on trial by what is observed from now on
             learner.guardrails = dc.Guardrails(incumbent="b")

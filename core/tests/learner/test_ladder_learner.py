@@ -31,7 +31,9 @@ LOG = [(arm, 0.2 + 0.1 * arm, float(LOSSES[arm])) for arm in (0, 1, 2, 3, 4, 1, 
 
 def baselines_of(learner: dc.Learner) -> Floats:
     row = np.zeros(len(learner.arms))
-    places, values = learner.policy.baselines(state_of(learner).to_state())
+    baselines = learner.policy.baselines
+    assert baselines is not None
+    places, values = baselines.read(state_of(learner).to_state())
     row[places] = values
     return row
 

@@ -212,7 +212,7 @@ class LearnerMachine(RuleBasedStateMachine):
             given["available"] = [model.names[arm] for arm in reversed(reachable)]
         foreseen = zip(model.names, predictions or [], strict=False)
         expected = {arm: share for arm, share in foreseen if share is not None}
-        if predictions is not None and self.policy.baseline is not None:
+        if predictions is not None and self.policy.baselines is not None:
             given["baseline"] = {
                 model.names[arm]: self.within_range(share) for arm, share in expected.items()
             }
@@ -302,7 +302,8 @@ class LearnerMachine(RuleBasedStateMachine):
         assert decision is not None
         given = decision.id if by_id else decision
         if self.policy == LADDER and not awaited.baseline:  # decided before the first loss
-            values = LADDER.baselines(state_of(self.learner).to_state())[1].tolist()
+            assert LADDER.baselines is not None
+            values = LADDER.baselines.read(state_of(self.learner).to_state())[1].tolist()
             awaited.baseline = dict(zip(self.model.names, values, strict=False))
         elif self.policy == LADDER and min(awaited.baseline.values()) < 0:
             awaited.baseline = self.gated({arm: -chance for arm, chance in awaited.baseline.items()})

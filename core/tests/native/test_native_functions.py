@@ -57,15 +57,19 @@ def interpreted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]
     return found
 
 
+SHIPPED = {policy.params_type for policy in catalogue.policies()}
+
+
 @pytest.mark.parametrize("policy", examples(), ids=repr)
 def test_learners(policy: dc.Policy, interpreted: dict[str, list[str]]) -> None:
     for arms in courses.numbers_of_arms(policy):
         form = policy.at(arms)
-        found = [*map(courses.digest, courses.course(form, arms, shipped_entries(form)))]
+        calls = shipped_entries(form) if form.params_type in SHIPPED else form.entries()
+        found = [*map(courses.digest, courses.course(form, arms, calls))]
         assert found == interpreted[courses.learner_case(policy, arms)], arms
 
 
-@pytest.mark.parametrize("policy", catalogue.policies(), ids=lambda policy: policy.label)
+@pytest.mark.parametrize("policy", courses.without_contexts(), ids=lambda policy: policy.label)
 def test_round_loops(policy: dc.Policy, interpreted: dict[str, list[str]]) -> None:
     shipped_entries(policy)
     loop = native(drive, policy.params_type)
@@ -78,7 +82,7 @@ def test_a_loop_with_contexts_and_functions_that_policies_share(interpreted: dic
     game = courses.context_game(native(drive_in_context, policy.params_type))
     assert [courses.digest(game)] == interpreted["contexts"]
     met = set()
-    for name, function, arguments in courses.common_calls(shipped_entries(courses.STRATA).init):
+    for name, function, arguments in courses.common_calls():
         assert [courses.digest(courses.outcome(native(function), arguments))] == interpreted[name], name
         met.add(load.name_of(function))
     exports = catalogue.group(catalogue.COMMON).exports
@@ -87,7 +91,7 @@ def test_a_loop_with_contexts_and_functions_that_policies_share(interpreted: dic
     assert set(load.read_manifest(load.FOLDER)["functions"]) == expected
 
 
-@pytest.mark.parametrize("policy", courses.without_forgetting(), ids=lambda policy: policy.label)
+@pytest.mark.parametrize("policy", courses.without_contexts(), ids=lambda policy: policy.label)
 def test_round_loops_with_late_feedback(policy: dc.Policy, interpreted: dict[str, list[str]]) -> None:
     shipped_entries(policy)
     games = courses.table_games(policy, native(drive_late, policy.params_type), late=True)
@@ -95,17 +99,15 @@ def test_round_loops_with_late_feedback(policy: dc.Policy, interpreted: dict[str
 
 
 @every_adversary
-@pytest.mark.parametrize("policy", courses.without_forgetting(), ids=lambda policy: policy.label)
+@pytest.mark.parametrize("policy", courses.against_adversaries(), ids=lambda policy: policy.label)
 def test_loops_against_adversaries(
     policy: dc.Policy, adversary: Adversary, interpreted: dict[str, list[str]]
 ) -> None:
-    shipped_entries(policy)
+    register(policy.params_type, policy.functions)
     adversary.prepare()
-    kinds = policy.params_type, adversary.params_type
-    found = courses.digest(courses.adversary_game(policy, adversary, native(drive_adaptive, *kinds)))
+    found = courses.digest(courses.adversary_game(policy, adversary, drive_adaptive))
     assert [found] == interpreted[courses.adversary_case(policy, adversary)]
-    loop = native(drive_adaptive_late, *kinds)
-    found = courses.digest(courses.adversary_game(policy, adversary, loop, late=True))
+    found = courses.digest(courses.adversary_game(policy, adversary, drive_adaptive_late, late=True))
     assert [found] == interpreted[courses.late_case(policy, adversary)]
 
 
@@ -118,7 +120,7 @@ def test_functions_of_adversaries(adversary: Adversary, interpreted: dict[str, l
 
 
 EVERY = os.environ.get("DECOUPLED_TWINS") == "all"
-TWINS = catalogue.policies() if EVERY else [dc.Exp3(), dc.Forgetting(dc.UCB1(), period=9)]
+TWINS = courses.without_contexts() if EVERY else [dc.Exp3(), dc.UCB1()]
 
 
 @pytest.mark.slow
@@ -132,18 +134,6 @@ def test_learners_and_round_loops_of_numba(policy: dc.Policy) -> None:
     shipped_entries(policy)
     loops: Any = native(drive, policy.params_type), drive.dispatcher  # type: ignore[attr-defined]
     one, other = ([*courses.table_games(policy, loop)] for loop in loops)
-    assert one == other
-
-
-@pytest.mark.slow
-@every_adversary
-@pytest.mark.parametrize("policy", courses.without_forgetting() if EVERY else TWINS[:1], ids=repr)
-def test_loops_against_adversaries_of_numba(policy: dc.Policy, adversary: Adversary) -> None:
-    shipped_entries(policy)
-    adversary.prepare()
-    shipped = native(drive_adaptive, policy.params_type, adversary.params_type)
-    loops: Any = shipped, drive_adaptive.dispatcher  # type: ignore[attr-defined]
-    one, other = (courses.adversary_game(policy, adversary, loop) for loop in loops)
     assert one == other
 
 

@@ -31,12 +31,12 @@ from decoupled.policies.warmup import warm
 # First, since warming makes known what a simulation has to find by itself.
 easy = dc.environments.Alternating(arms=4, gap=0.125)
 dc.simulate([dc.FTPL(), dc.Ladder(), dc.UCB1()], easy, horizon=100, runs=60, seed=0)
-dc.simulate([dc.Exp3(), dc.FTPL()], dc.environments.PunishLast(4), horizon=100, runs=2, seed=0)
-dc.simulate([dc.Exp3(), dc.FTPL()], dc.environments.PunishLast(4), horizon=100, runs=2, seed=0, traffic=dc.Traffic(delay=5))
 dc.simulate([dc.Ladder()], easy, horizon=100, runs=2, seed=0, traffic=dc.Traffic(delay=5))
-dc.simulate([dc.Forgetting(dc.FTPL())], easy, horizon=100, runs=2, seed=0)
+forgetting = [dc.Forgetting(dc.FTPL()), dc.Forgetting(dc.Ladder(), discount=0.99)]
+dc.simulate(forgetting, easy, horizon=100, runs=2, seed=0)
+dc.simulate(forgetting, easy, horizon=100, runs=2, seed=0, traffic=dc.Traffic(delay=5))
 for name, kind in dc.Policy.known().items():
-    for policy in kind.forms():
+    for policy in kind.forms()[:1]:
         for arms in (2, 5_000) if "duels" not in policy.layout.pairs and not policy.contextual else (2,):
             warm(policy, arms)
 routing = dc.ContextualLadder(segments=("s",), numbers=("x",), advisers=("a",)).start(arms=2, seed=0)

@@ -1,7 +1,6 @@
 """Forgetting: restarts are new learners, discounts are weighted sums, and everything else is the policy's."""
 
 import math
-import pickle
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from scipy.stats import beta
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
-from decoupled.kernels.jit import is_ours
 from decoupled.simulation.plan import make_plan
 from decoupled.testing import state_of
 from support.centred_ftpl import CENTRED_FTPL
@@ -60,7 +58,7 @@ def test_after_a_restart_all_is_as_with_a_new_learner(policy: dc.Policy) -> None
     if not isinstance(policy, dc.Ladder):  # whose judge draws anew: see test_ladder_learner
         assert learner.exploitation_probabilities().tolist() == new.exploitation_probabilities().tolist()
     assert (learner.round, new.round) == (24, 8)
-    assert diagnostics(learner)["forgetting_round"] == 8
+    assert diagnostics(learner)["round"] == 8
 
 
 def test_late_feedback_is_learned_by_what_is_there() -> None:
@@ -93,7 +91,7 @@ def test_the_ladder_forgets_by_a_discount() -> None:
     found = diagnostics(learner)
     assert found["seen"] == pytest.approx(fading.sum(), rel=1e-12)
     assert found["least"] == 0.25
-    assert found["forgetting_round"] == pytest.approx(1.0 + fading.sum(), rel=1e-12)
+    assert found["round"] == pytest.approx(1.0 + fading.sum(), rel=1e-12)
 
 
 DISCOUNT = 0.9
@@ -134,7 +132,7 @@ def test_a_discount_shrinks_sums_and_the_round(policy: dc.Policy, twin: Twin) ->
         np.testing.assert_allclose(
             learner.exploitation_probabilities(), forgetting.exploitation_law(), atol=1e-9
         )
-    assert diagnostics(learner)["forgetting_round"] == pytest.approx(1 / (1 - DISCOUNT), rel=1e-4)
+    assert diagnostics(learner)["round"] == pytest.approx(1 / (1 - DISCOUNT), rel=1e-4)
 
 
 def weighted(records: list[tuple[int, float]]) -> tuple[Floats, Floats]:
@@ -178,7 +176,7 @@ def test_jins_rates_fade_with_its_estimates() -> None:
     for t in range(30):
         # max(w, 1/t) ** (2/3) / p, by the laws before the observation and the discounted round.
         w, p = learner.exploitation_probabilities(), learner.exploration_probabilities()
-        floor = 1 / diagnostics(learner)["forgetting_round"]
+        floor = 1 / diagnostics(learner)["round"]
         spread = g * (spread + np.maximum(w, floor) ** (2 / 3) / p)
         learner.replay([(t % ARMS, 0.25, float(LOSSES[t, 0]))])
         plain.replay([(t % ARMS, 0.25, float(LOSSES[t, 0]))])
@@ -225,40 +223,34 @@ print(numba.typeof(dc.UCB1().params()).name)
     assert ran("-c", code).startswith("decoupled_policies_means_UCBParams(")
 
 
-def test_every_form_of_every_policy_keeps_its_machine_code() -> None:
-    # Cached machine code is found by the name of the parameter type, so each form needs a stable name.
-    types = []
-    for kind in dc.Policy.known().values():
-        # An example in a docstring may have made a policy in Python.
-        if kind in (dc.Forgetting, dc.ContextualLadder) or issubclass(kind, dc.PythonPolicy):
-            continue
-        if not is_ours(kind):
-            continue
-        for policy in kind.forms():
-            wrappers = [dc.Forgetting(policy, period=9)]
-            if kind is not dc.TopTwo:  # it takes no discount
-                wrappers.append(dc.Forgetting(policy, discount=0.9))
-            for wrapper in wrappers:
-                assert is_ours(wrapper.params_type, *wrapper.functions), wrapper
-                assert pickle.loads(pickle.dumps(wrapper.params_type)) is wrapper.params_type
-                types.append(wrapper.params_type)
-    assert len({each.__qualname__ for each in types}) == len(types)
-    recommended = dc.Forgetting(dc.Ladder(), period=9)
-    for arms in (8, 10_000):
-        assert recommended.at(arms).params_type in types
+def test_a_policy_that_forgets_runs_the_code_of_the_policy() -> None:
+    for policy in RESTARTING:
+        for form in type(policy).forms():
+            forgetting = [dc.Forgetting(form, period=9)]
+            if not isinstance(form, dc.TopTwo):  # it takes no discount
+                forgetting.append(dc.Forgetting(form, discount=0.9))
+            for each in forgetting:
+                assert each.params_type is form.params_type
+                assert each.functions == form.functions
+                assert each.entries() is form.entries()
 
 
-def test_code_of_a_policy_from_elsewhere_is_not_kept_but_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_fades_belongs_to_the_policy_and_not_to_its_code() -> None:
     class Elsewhere(dc.Exp3):
-        """A changed policy of the package: its code must not be cached under the package's name."""
+        """A policy whose spread does not fade, with the code of the one whose does."""
 
-        fading = ()
+        fading = ("estimates",)
 
-    own, other = dc.Forgetting(dc.Exp3(), period=9), dc.Forgetting(Elsewhere(), period=9)
-    assert is_ours(own.params_type, *own.functions)
-    assert not is_ours(other.params_type)
-    assert pickle.loads(pickle.dumps(own.params_type)) is own.params_type
+    options: dict[str, Any] = {"estimator": "centred", "schedule": "losses"}
+    own = dc.Forgetting(dc.Exp3(**options), discount=0.5).start(arms=2, seed=1)
+    other = dc.Forgetting(Elsewhere(**options), discount=0.5).start(arms=2, seed=1)
+    for learner in (own, other):
+        learner.replay([(0, 0.5, 1.0)])
+    assert own.estimates().tolist() == other.estimates().tolist()
+    assert diagnostics(own)["spread"] == 0.5 * diagnostics(other)["spread"] == 0.5
 
+
+def test_a_plan_of_a_policy_from_elsewhere_depends_on_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
     class Own(dc.Exp3):
         """A policy from another package."""
 

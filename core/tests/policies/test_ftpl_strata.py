@@ -168,7 +168,8 @@ def test_both_draws_have_their_exact_laws_and_the_arms_covered_are_the_twins(arm
     assert chi_square_p(seen, [each.sum() for each in cut_into_strata(law[by_rank])]) > LEVEL
     # No observation lowers an estimate by more than B / (kappa * eta), for any drawn sum.
     assert heaviest <= 1.0 / (POLICY.kappa * twin.eta)
-    places, values = POLICY.baselines(situation.state)
+    assert POLICY.baselines is not None
+    places, values = POLICY.baselines.read(situation.state)
     expected = situation.twin.baseline()
     assert sorted(places) == np.flatnonzero(expected).tolist()
     assert values == pytest.approx(expected[places], rel=1e-15)

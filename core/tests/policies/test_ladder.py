@@ -35,12 +35,12 @@ def rung_laws(policy: dc.Policy, state: State) -> Floats:
     gaps = estimates - estimates.min()
     laws = []
     for rung in range(5):
-        rate = state.scalars[ladder_state.RATE + rung]
+        rate = state.scalars[ladder_state.S.rung_rate + rung]
         if rate < 0:
-            leader = ladder_state.LEADER if rate == ladder_state.BY_MEAN else ladder_state.RECENT_LEADER
+            leader = ladder_state.S.leader if rate == ladder_state.BY_MEAN else ladder_state.S.recent_leader
             laws.append(np.eye(ARMS)[int(state.scalars[leader])])
         else:
-            laws.append(pareto_law_by_quad(state.scalars[ladder_state.ETA] * rate * gaps, 3.0))
+            laws.append(pareto_law_by_quad(state.scalars[ladder_state.S.eta] * rate * gaps, 3.0))
     return np.array(laws)
 
 
@@ -52,15 +52,17 @@ def test_rungs_are_judged_without_bias(rounds: int) -> None:
     state, draws = played(RUNGS, rounds, seed=3), 1_500
     params, laws = RUNGS.params(), rung_laws(RUNGS, state)
     chances = RUNGS.exploration_law(state)
-    highest = state.scalars[ladder_state.HIGHEST]
+    highest = state.scalars[ladder_state.S.highest]
     steps = np.zeros((draws, 5))
     for draw in range(draws):
         for arm in range(ARMS):
             part = State(state.scalars.copy(), state.floats.copy(), state.ints.copy())
             part.scalars[EVENTS] = 10_000 + draw
-            part.scalars[ladder_state.JUDGED] = ladder_state.NOBODY
+            part.scalars[ladder_state.S.judged] = ladder_state.NOBODY
             judge_rungs(params, part, arm, 1 / chances[arm], LOSSES[arm])
-            steps[draw] += chances[arm] * part.scalars[ladder_state.STEP : ladder_state.STEP + 5]
+            steps[draw] += (
+                chances[arm] * part.scalars[ladder_state.S.rung_step : ladder_state.S.rung_step + 5]
+            )
     error = steps.std(axis=0) / np.sqrt(draws)
     assert (np.abs(steps.mean(axis=0) - (laws @ LOSSES - highest)) < 4.5 * error + 1e-4).all()
 

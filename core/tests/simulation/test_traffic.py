@@ -19,7 +19,7 @@ from decoupled.kernels.jit import compiled
 from decoupled.kernels.late import OWN_FLOATS, OWN_INTS
 from decoupled.kernels.random.stream import secret_of, uniform
 from decoupled.kernels.state import ROUND, SHARED_SCALARS, Layout, State
-from decoupled.policies.forgetting import START
+from decoupled.policy import Baselines
 from decoupled.simulation.contextual import arrivals
 from decoupled.simulation.cpu import checked_table, run_streams, table_loop
 from decoupled.simulation.plan import make_plan
@@ -335,7 +335,7 @@ class Stamped(dc.Policy):
     """Adds up the rounds of its decisions, which only the decisions know."""
 
     layout = Layout(scalars=("stamp",), floats=("estimates",), learned=("estimates",))
-    kept = ("stamp",)
+    baselines = Baselines(layout, kept=("stamp",))
     params_type = StampedParams
     functions = Functions(init, decide, update_stamped)
     nothing: float = 0.0
@@ -347,7 +347,8 @@ def test_pending_decisions_keep_what_their_updates_read() -> None:
     row = recommended.layout.floats.index("baseline")
     assert kept_places(recommended, 4).tolist() == [0, 1, 0, row]
     soft = LADDER.at(4).layout
-    names = LADDER.kept
+    assert LADDER.baselines is not None
+    names = LADDER.baselines.kept
     scalars = sorted(len(SHARED_SCALARS) + soft.scalars.index(name) for name in names)
     expected = [len(names), 1, 0, *scalars, soft.floats.index("law")]
     assert kept_places(LADDER.at(4), 4).tolist() == expected
@@ -360,13 +361,12 @@ def test_pending_decisions_keep_what_their_updates_read() -> None:
     assert kept_places(forgetful, 4)[3] == len(SHARED_SCALARS) + forgetful.layout.scalars.index("covered")
     room = room_for(late_games.STRATA, 4, Traffic(delay=9), horizon=100)
     assert room == (10, OWN_FLOATS + 1 + 4, OWN_INTS + 4)
-    assert Traffic(delay=10**15).slots(horizon=100) == 100
     # Decision t (from 0) is made after max(0, t - 4) observations; those of the last four rounds are not learned.
     found = estimates(Stamped(), Traffic(delay=4), rounds=20, runs=1)
-    # Within a wrapper the same scalar is kept, behind those of the wrapper.
+    # A policy that forgets keeps the same.
     own = len(SHARED_SCALARS)
     assert kept_places(Stamped(), 3).tolist() == [1, 0, 0, own]
-    assert kept_places(dc.Forgetting(Stamped(), period=9), 3).tolist() == [1, 0, 0, START + own]
+    assert kept_places(dc.Forgetting(Stamped(), period=9), 3).tolist() == [1, 0, 0, own]
     assert found[0].tolist() == [0.0, sum(1.0 + max(0, t - 4) for t in range(16)), 0.0]
 
 

@@ -1,4 +1,4 @@
-"""Names for the array types of the package."""
+"""Names for the array types of the package, and the smallest laws."""
 
 from typing import TypeAlias
 
@@ -12,3 +12,14 @@ Ints: TypeAlias = NDArray[np.int64]
 Words: TypeAlias = NDArray[np.uint64]
 """A NumPy array of 64-bit words, such as a random stream."""
 Bools: TypeAlias = NDArray[np.bool_]
+
+
+def certain(place: int, count: int) -> Floats:
+    """The law of so many arms that always draws the one at this place.
+
+    >>> certain(1, 3).tolist()
+    [0.0, 1.0, 0.0]
+    """
+    law = np.zeros(count)
+    law[place] = 1.0
+    return law

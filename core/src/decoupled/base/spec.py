@@ -26,7 +26,9 @@ class Description:
     homes: ClassVar[dict[str, str]]  # the modules of this package's own classes, by name
     _known: ClassVar[dict[str, type["Description"]]]
 
-    def __init_subclass__(cls, kind: str | None = None, package: str | None = None, **rest: Any) -> None:
+    def __init_subclass__(
+        cls, kind: str | None = None, package: str | None = None, abstract: bool = False, **rest: Any
+    ) -> None:
         super().__init_subclass__(**rest)
         if kind is not None:  # the root of a family: policies, environments; the package's stub lists it
             cls.kind = kind
@@ -36,6 +38,9 @@ class Description:
                 name: home for name, home in named if home.startswith(own) and home != cls.__module__
             }
             cls._known = {}
+            return
+        if abstract:  # a base of others, which no description names
+            cls.homes.pop(cls.__name__, None)
             return
         cls._load(cls.__name__)  # so that the package's own class comes first
         before = cls._known.get(cls.__name__)
@@ -197,8 +202,10 @@ class Description:
     @classmethod
     def _load(cls, name: str | None = None) -> None:
         """Import the file that defines a name, or all files."""
-        for each in cls.homes if name is None else {name} & cls.homes.keys():
-            import_module(cls.homes[each])
+        wanted = dict(cls.homes) if name is None else {name: cls.homes.get(name)}
+        for home in wanted.values():
+            if home is not None:
+                import_module(home)
 
     @classmethod
     def find(cls, name: object) -> type[Self] | None:

@@ -7,24 +7,24 @@ import numpy as np
 
 from ..environments import AdaptiveAlternating, PunishLast
 from ..environments.base import Adversary
-from ..errors import DecoupledError
 from ..kernels import late, rounds
 from ..kernels.betting import ArmTotals, Observed, PairTotals, add_observations
 from ..kernels.dispatch import Entries, compiled_entries, register
-from ..kernels.late import OWN_FLOATS, OWN_INTS, TOLD, Late, Rules, drive_adaptive_late, drive_late
+from ..kernels.late import OWN_FLOATS, OWN_INTS, TOLD, Late, Rules, drive_late
 from ..kernels.laws import contextual_state, ladder_state, leader_tiered, winner_law
 from ..kernels.laws.contextual import fill_chances, keyed_contextual
 from ..kernels.laws.ladder_rungs import keyed_ladder, prepare_for
 from ..kernels.random import keyed
 from ..kernels.random.sampling import draw_loss
 from ..kernels.random.stream import uniform
-from ..kernels.rounds import RoundContexts, Table, against_best, drive, drive_adaptive, drive_in_context
+from ..kernels.rounds import RoundContexts, Table, against_best, drive, drive_in_context
 from ..native.load import full_name, name_of
-from ..policies import Policy
-from ..policies.forgetting import Forgetting
+from ..policies import FTPL, Forgetting, Policy
 
 ARMS = 2  # in the sample arguments; the code is the same for any number
 COMMON = "what all policies share"
+# A million arms are rare, and this takes as long to compile as six other policies.
+COMPILED_ON_FIRST_USE = (leader_tiered.Params,)
 
 
 class Export(NamedTuple):
@@ -54,29 +54,14 @@ def adversaries() -> tuple[Adversary, ...]:
 
 
 def policies() -> list[Policy]:
-    """One policy for each form of compiled functions."""
-    found: dict[Any, Policy] = {}
-    for policy in (*_plain_forms(), *_forgetting_forms()):
-        found.setdefault(policy.params_type, policy)
-    return list(found.values())
-
-
-def _plain_forms() -> Iterator[Policy]:
+    """One policy for each form of compiled functions that ships."""
     known = Policy.known()  # looks at every installed package
-    for name in Policy.homes:
-        if name != Forgetting.__name__:
-            yield from known[name].forms()
-
-
-def _forgetting_forms() -> Iterator[Policy]:
-    for policy in _plain_forms():
-        if policy.contextual:
-            continue
-        yield Forgetting(policy)
-        try:
-            yield Forgetting(policy, discount=0.5)
-        except DecoupledError:  # not every policy can be discounted
-            continue
+    shipped: dict[Any, Policy] = {}
+    for name in sorted(Policy.homes.keys() - {Forgetting.__name__}):  # which has the code of its policy
+        for policy in known[name].forms():
+            if policy.params_type not in COMPILED_ON_FIRST_USE:
+                shipped.setdefault(policy.params_type, policy)
+    return list(shipped.values())
 
 
 def names() -> list[str]:
@@ -85,16 +70,11 @@ def names() -> list[str]:
 
 
 def families() -> list[list[str]]:
-    """The names of groups that share most callees: a policy, and `Forgetting` around it."""
-    found: dict[Any, list[str]] = {}
-    for policy in policies():
-        inner = policy.policy if isinstance(policy, Forgetting) else policy
-        found.setdefault(inner.params_type, []).append(policy.to_json())
+    """The names of groups that share most callees; each policy is one of its own."""
     # These take longest, so they come first: no process then waits for another at the end.
-    first = [
-        found.pop(kind) for kind in (leader_tiered.Params, ladder_state.Params, contextual_state.Params)
-    ]
-    return [*first, *found.values(), [COMMON]]
+    longest = (contextual_state.Params, ladder_state.Params)
+    ordered = sorted(policies(), key=lambda policy: policy.params_type not in longest)
+    return [*([policy.to_json()] for policy in ordered), [COMMON]]
 
 
 def group(name: str) -> Group:
@@ -105,11 +85,10 @@ def group(name: str) -> Group:
 def _common() -> Group:
     numbers, table, nodes = np.zeros(ARMS), np.zeros((ARMS, ARMS)), winner_law.grid(ARMS, 2.0, True)
     ints = np.zeros(ARMS, np.int64)
-    tiered = next(policy for policy in policies() if policy.params_type is leader_tiered.Params)
+    state = FTPL().layout.new_state(ARMS)
     # Only the functions listed here have a name in the library.
     functions: tuple[tuple[Any, tuple[Any, ...]], ...] = (
         (winner_law._add_law, (numbers, 2.0, True, nodes, numbers, numbers)),
-        (leader_tiered.fill_exploration_law, (2.0, 1.0, tiered.layout.new_state(ARMS), numbers)),
         (against_best, (ints, table, numbers)),
         (add_observations, (*_betting(), 0)),
         (rounds.merge_groups, (table, 1, numbers, numbers)),
@@ -124,8 +103,8 @@ def _common() -> Group:
         (draw_loss, (0, 1.0, 0.5, _stream(), _stream())),
         (late.clear, (_late(),)),
         (late.explores, (_late().rules, _stream(), 0)),
-        (late._wait, (tiered.layout.new_state(ARMS), _late(), 0, 0, 1.0, 1.0)),
-        (late._copy, (tiered.layout.new_state(ARMS), _late(), 0, False)),
+        (late._wait, (state, _late(), 0, 0, 1.0, 1.0)),
+        (late._copy, (state, _late(), 0, False)),
     )
     exports = [Export(name_of(function), function, arguments) for function, arguments in functions]
     for each in adversaries():
@@ -141,10 +120,9 @@ def _of_policy(policy: Policy) -> Group:
     kind, functions = policy.params_type, policy.functions
     register(kind, functions)
     named = name_of(kind)
-    # What runs every round. A discounted policy calls `init` in each, too.
-    often = functions._fields if getattr(policy, "discount", None) is not None else ("decide", "update")
-    table_loop = Export(full_name(name_of(drive), named), drive, _table_run(policy), inlines=often)
-    exports = [*_entry_points(policy), table_loop]
+    exports = [*_entry_points(policy)]
+    if not policy.contextual:  # which is simulated in a `ContextTable`
+        exports += _table_loops(policy)
     if kind is ladder_state.Params:  # for a learner whose feedback is late
         arguments = (policy.params(), policy.layout.new_state(ARMS), 0)
         exports.append(Export(full_name(name_of(prepare_for), named), prepare_for, arguments))
@@ -153,22 +131,15 @@ def _of_policy(policy: Policy) -> Group:
         exports.append(Export(full_name(name_of(fill_chances), named), fill_chances, arguments))
         loop = full_name(name_of(drive_in_context), named)
         exports.append(Export(loop, drive_in_context, _context_run(policy)))
-    # They are seldom wanted there, and those that forget have twice as many forms as all others.
-    if not isinstance(policy, Forgetting) and not policy.contextual:
-        exports += _further_loops(policy)
     return Group(policy.label, tuple(exports), {named: [*map(name_of, functions)]})
 
 
-def _further_loops(policy: Policy) -> Iterator[Export]:
-    """The loops with late feedback, and against adversaries."""
+def _table_loops(policy: Policy) -> Iterator[Export]:
+    """The loops over a table of losses, with feedback in the same round and with late feedback."""
     named = name_of(policy.params_type)
+    often = ("decide", "update")  # what runs every round
+    yield Export(full_name(name_of(drive), named), drive, _table_run(policy), inlines=often)
     yield Export(full_name(name_of(drive_late), named), drive_late, (*_table_run(policy), _late()))
-    for adversary in adversaries():
-        adversary.prepare()
-        kinds, arguments = (named, name_of(adversary.params_type)), _adaptive_run(policy, adversary)
-        yield Export(full_name(name_of(drive_adaptive), *kinds), drive_adaptive, arguments)
-        name = full_name(name_of(drive_adaptive_late), *kinds)
-        yield Export(name, drive_adaptive_late, (*arguments, _late()))
 
 
 def _entry_points(policy: Policy) -> Iterator[Export]:
@@ -214,13 +185,3 @@ def _context_run(policy: Policy) -> tuple[Any, ...]:
     params, state, stream, _, _, table, *others = _table_run(policy)
     contexts = RoundContexts(np.zeros(1, np.int64), np.zeros((1, ARMS)), 0, 0, 0)
     return params, state, stream, table, contexts, *others
-
-
-def _adaptive_run(policy: Policy, adversary: Adversary) -> tuple[Any, ...]:
-    streams = (_stream(), _stream(), _stream())
-    checkpoints, plays = np.ones(1, np.int64), np.zeros((2, ARMS), np.int64)
-    return (
-        *(policy.params(), policy.layout.new_state(ARMS), *streams),
-        *(adversary.params(), adversary.memory(), 1, np.zeros(ARMS), np.zeros(ARMS)),
-        *(checkpoints, np.zeros(1), np.zeros((1, ARMS)), plays),
-    )

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from ..base.arrays import Floats, Ints, Words
 from ..native import load
 from ..native.calls import NativeFunction, bound_entries
-from .jit import add_functions, is_ours, translate
+from .jit import add_functions, compiled, is_ours, translate
 from .lazy_numba import jit_disabled, numba, overload
-from .state import EVENTS, ROUND, State
+from .state import DISCOUNT, EVENTS, FADING, OBSERVED, PERIOD, ROUND, SHARED_SCALARS, State
 
 
 class Functions(NamedTuple):
@@ -26,7 +26,7 @@ class Functions(NamedTuple):
     Attributes:
         init: `init(params, state)` fills every derived row from the learned ones, which are zero at the start.
         decide: `decide(params, state, stream)` returns (exploit, explore, weight, propensity) and changes only the
-            stream, and what the policy names in `kept`. An unknown propensity is NaN.
+            stream, and what the policy's `baselines` keep. An unknown propensity is NaN.
         update: `update(params, state, arm, weight, loss)` learns. The round has been advanced already.
 
     Explore any arm and exploit the first one, as plain functions; decorate yours with `compiled`:
@@ -50,6 +50,8 @@ class Functions(NamedTuple):
 
 
 _functions: dict[type, Functions] = {}
+NOTHING = 1e-300  # values that fade below this become 0: smaller numbers lose digits and are slow
+_OWN = len(SHARED_SCALARS)  # the place of the first scalar that a policy names
 _fixed_tuple: Any = None  # of Numba's own, and here as soon as it is needed: see `compiled_entries`
 
 
@@ -70,10 +72,68 @@ def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, f
 
 
 def update(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
-    """Count the event, advance the round and learn the loss of an explored arm."""
+    """Count the event, advance the round, learn the loss of an explored arm, and forget what the state says.
+
+    An observation that would be forgotten at once is not learned.
+    """
+    functions = _functions[type(params)]
+    before = state.scalars[ROUND]
+    count_observation(state)
+    if is_restarting(state, before):
+        clear(state)
+        functions.init(params, state)
+        return
+    state.scalars[ROUND] = before + 1.0
+    functions.update(params, state, arm, weight, loss)
+    if state.scalars[DISCOUNT] > 0.0:
+        fade(state, before)
+        functions.init(params, state)
+
+
+@compiled
+def count_observation(state: State) -> None:
+    """Count an observation, which is an event."""
     state.scalars[EVENTS] += 1.0
-    state.scalars[ROUND] += 1.0
-    _functions[type(params)].update(params, state, arm, weight, loss)
+    state.scalars[OBSERVED] += 1.0
+
+
+@compiled
+def is_restarting(state: State, before: float) -> bool:
+    """Whether an observation in this round makes the policy forget everything."""
+    period: float = state.scalars[PERIOD]
+    return 0.0 < period <= before
+
+
+@compiled
+def clear(state: State) -> None:
+    """Reset everything but the scalars that every policy has to the start, where the round is 1."""
+    state.scalars[ROUND] = 1.0
+    state.scalars[_OWN:] = 0.0
+    state.floats[:] = 0.0
+    state.ints[:] = 0
+
+
+@compiled
+def fade(state: State, before: float) -> None:
+    """Multiply what fades, and the number of observations, by the discount; `before` is the round of the observation."""
+    scalars = state.scalars
+    discount = scalars[DISCOUNT]
+    rows = state.floats.shape[0]
+    for place in range(int(scalars[FADING]), len(scalars)):
+        number = int(scalars[place])
+        if number >= rows:
+            scalars[number - rows] *= discount
+        else:
+            fade_row(state.floats[number], discount)
+    scalars[ROUND] = 1.0 + discount * before
+
+
+@compiled
+def fade_row(row: Any, discount: float) -> None:
+    """Multiply every number of a row by the discount."""
+    for arm in range(len(row)):
+        shrunk = discount * row[arm]
+        row[arm] = shrunk if abs(shrunk) > NOTHING else 0.0
 
 
 # Not `strict`, because a lambda cannot have the annotations of its overload.
@@ -96,12 +156,20 @@ def _decide(params: Any, state: Any, stream: Any) -> Any:
 
 @overload(update)
 def _update(params: Any, state: Any, arm: Any, weight: Any, loss: Any) -> Any:
-    function = _functions[params.instance_class].update
+    derive, _, learn = _functions[params.instance_class]
 
     def implementation(params: Any, state: Any, arm: Any, weight: Any, loss: Any) -> Any:
-        state.scalars[EVENTS] += 1.0
-        state.scalars[ROUND] += 1.0
-        function(params, state, arm, weight, loss)
+        before = state.scalars[ROUND]
+        count_observation(state)
+        if is_restarting(state, before):
+            clear(state)
+            derive(params, state)
+        else:
+            state.scalars[ROUND] = before + 1.0
+            learn(params, state, arm, weight, loss)
+            if state.scalars[DISCOUNT] > 0.0:
+                fade(state, before)
+                derive(params, state)
 
     return implementation
 

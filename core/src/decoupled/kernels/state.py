@@ -4,6 +4,8 @@ Every policy's state has the same type, so the learner, the round loop and a sav
 a compiled call takes few, flat arguments. A policy names its rows with a `Layout` and reads them by number.
 """
 
+from collections import namedtuple
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,13 +14,40 @@ from ..base.arrays import Floats, Ints
 from ..errors import ParameterError
 
 # The scalars that every policy has. The package maintains them and policies only read them.
-ROUND = 0  # 1 + the number of observations applied
+ROUND = 0  # 1 + the number of observations that are not forgotten; all of them, unless the policy forgets
 ARMS = 1  # the number of arms of the whole problem, even if the state holds only some of them
 SECRET = 2  # a whole number below 2^52 that only the seed tells, for draws without a stream: see `kernels.random.stream`
 EVENTS = 3  # how many decisions were made and observations applied, the one at hand included
-SHARED_SCALARS = ("round", "arms", "secret", "events")
+OBSERVED = 4  # how many observations were applied, those that are forgotten included
+PERIOD = 5  # after how many observations the policy restarts; 0 for never
+DISCOUNT = 6  # what an observation multiplies all sums by; 0 if nothing fades
+FADING = 7  # the place of the first of the last scalars, which say what fades: see `Forgets`
+SHARED_SCALARS = ("round", "arms", "secret", "events", "observed", "period", "discount", "fading")
 
 MOST_PAIRED_ARMS = 1000  # a square of this many arms takes 8 MB, and a saved state contains every number
+
+
+def vector(name: str, length: int) -> tuple[str, ...]:
+    """The names of neighbours: scalars of one kind, or rows.
+
+    >>> vector("weight", 3)
+    ('weight_0', 'weight_1', 'weight_2')
+    """
+    return tuple(f"{name}_{number}" for number in range(length))
+
+
+def places_of(names: Sequence[str]) -> Any:
+    """The place of each name as the fields of one tuple, which compiled code reads like constants.
+
+    The first of a `vector` is also there under the vector's own name.
+
+    >>> places_of(("eta", *vector("weight", 2)))
+    Places(eta=0, weight_0=1, weight_1=2, weight=1)
+    """
+    places = {name: place for place, name in enumerate(names)}
+    firsts = {name.removesuffix("_0"): place for name, place in places.items() if name.endswith("_0")}
+    kind = namedtuple("Places", [*places, *firsts])  # type: ignore[misc]
+    return kind(*places.values(), *firsts.values())
 
 
 class State(NamedTuple):
@@ -43,6 +72,24 @@ class State(NamedTuple):
     ints: Ints
 
 
+class Forgets(NamedTuple):
+    """How a policy forgets. It is data, which a state holds; `dispatch.update` does it, for every policy alike.
+
+    Attributes:
+        period: after how many observations everything is forgotten; 0 for never.
+        discount: what every observation multiplies the round and what fades by; 0 if nothing fades.
+        fading: the names of the rows of floats and of the scalars that fade. The state has one more scalar for each, at
+            its end: the number of the row, or the number of all rows plus the place of the scalar.
+    """
+
+    period: float = 0.0
+    discount: float = 0.0
+    fading: tuple[str, ...] = ()
+
+
+NEVER_FORGETS = Forgets()
+
+
 class Layout(NamedTuple):
     """The names of a policy's scalars and rows, and which of them are learned.
 
@@ -55,6 +102,7 @@ class Layout(NamedTuple):
         learned: which of these are learned.
         pairs: squares of whole numbers, one for each ordered pair of arms. In `State.ints` they follow the rows that
             `ints` names.
+        forgets: how the policy forgets: see `decoupled.Forgetting`.
 
     >>> layout = Layout(floats=("estimates", "weights"), ints=("seen",), learned=("estimates", "seen"))
     >>> state = layout.new_state(arms=3)
@@ -67,6 +115,21 @@ class Layout(NamedTuple):
     ints: tuple[str, ...] = ()
     learned: tuple[str, ...] = ()
     pairs: tuple[str, ...] = ()
+    forgets: Forgets = NEVER_FORGETS
+
+    @property
+    def all_scalars(self) -> tuple[str, ...]:
+        """The names of all scalars in order: those that every policy has, the policy's own, and what fades."""
+        return (*SHARED_SCALARS, *self.scalars, *(f"fading_{name}" for name in self.forgets.fading))
+
+    def places(self) -> tuple[Any, Any, Any]:
+        """The places of the scalars, of the rows of floats and of the rows of ints, by name.
+
+        >>> S, R, _ = Layout(scalars=("eta",), floats=("estimates", "law")).places()
+        >>> S.eta, R.law
+        (8, 1)
+        """
+        return places_of(self.all_scalars), places_of(self.floats), places_of(self.ints)
 
     def new_state(self, arms: int, secret: float = 0.0) -> State:
         """A state before the first observation: round 1, everything else zero.
@@ -79,13 +142,30 @@ class Layout(NamedTuple):
             rule = f"must not exceed {MOST_PAIRED_ARMS} for a policy that counts every pair of arms"
             raise ParameterError.of("arms", arms, rule, "choose another policy, or fewer arms")
         state = State(
-            np.zeros(len(SHARED_SCALARS) + len(self.scalars)),
+            np.zeros(len(self.all_scalars)),
             np.zeros((len(self.floats), arms)),
             np.zeros((len(self.ints) + len(self.pairs) * arms, arms), np.int64),
         )
         state.scalars[ROUND] = 1.0
-        state.scalars[ARMS], state.scalars[SECRET] = arms, secret
+        state.scalars[ARMS] = arms
+        state.scalars[SECRET] = secret
+        self.set_forgetting(state)
         return state
+
+    def set_forgetting(self, state: State) -> None:
+        """Write how the policy forgets into a state with this layout.
+
+        Args:
+            state: the state.
+        """
+        first = len(SHARED_SCALARS) + len(self.scalars)
+        state.scalars[PERIOD] = self.forgets.period
+        state.scalars[DISCOUNT] = self.forgets.discount
+        state.scalars[FADING] = first
+        for place, name in enumerate(self.forgets.fading):
+            is_row = name in self.floats
+            number = self.floats.index(name) if is_row else len(self.floats) + self.all_scalars.index(name)
+            state.scalars[first + place] = number
 
     def row(self, state: State, name: str) -> Any:
         """A view of the row called `name`. A scalar is a view of length one, a count of pairs a square.
@@ -97,7 +177,7 @@ class Layout(NamedTuple):
         Returns:
             The view: what is written to it is written to the state.
         """
-        scalars = SHARED_SCALARS + self.scalars
+        scalars = self.all_scalars
         if name in scalars:
             place = scalars.index(name)
             return state.scalars[place : place + 1]
@@ -121,6 +201,7 @@ class Layout(NamedTuple):
         new = layout or self
         part = new.new_state(len(arms))
         part.scalars[: len(SHARED_SCALARS)] = state.scalars[: len(SHARED_SCALARS)]
+        new.set_forgetting(part)  # whose places may be others
         for name in self._shared_with(new):
             whole = self.row(state, name)
             if name in self.scalars:
@@ -140,6 +221,7 @@ class Layout(NamedTuple):
         new, arms = layout or self, state.floats.shape[1]
         whole = new.new_state(arms + newcomers)
         whole.scalars[: len(SHARED_SCALARS)] = state.scalars[: len(SHARED_SCALARS)]
+        new.set_forgetting(whole)
         whole.scalars[ARMS] = arms + newcomers
         for name in self._shared_with(new):
             known, row = self.row(state, name), new.row(whole, name)

@@ -16,10 +16,11 @@ from ..base.validation import as_float, as_loss
 from ..decision import Arm, ByArm
 from ..errors import ParameterError, UnsupportedError, shown
 from ..kernels.laws import contextual_state as at_place
-from ..kernels.state import SHARED_SCALARS, State
+from ..kernels.laws.contextual_state import R, S
+from ..kernels.state import State
+from ..policy import ContextualDefinition, Definition
 from .arms import ArmNames, Serials
 from .pending import LAW, Baseline
-from .policy_types import ContextualLadder, Policy
 
 Value: TypeAlias = str | bool | int | float | Sequence[float] | Floats | None
 """The value of a field of a context; None if it is missing."""
@@ -38,7 +39,7 @@ _NO_SERIALS, _NO_VALUES = np.empty(0, np.int64), np.empty(0)
 class Encoder:
     """Numbers a context's segment in order of appearance, all beyond `max_segments` as one, and gives its own numbers."""
 
-    def __init__(self, policy: ContextualLadder, segments: list[Segment] | None = None) -> None:
+    def __init__(self, policy: ContextualDefinition, segments: list[Segment] | None = None) -> None:
         self._fields, self._numbers, self._policy = policy.segments, policy.all_numbers, policy
         self._most = policy.max_segments
         self.segments = segments or []
@@ -89,7 +90,7 @@ class Contexts:
 
     def __init__(
         self,
-        policy: ContextualLadder,
+        policy: ContextualDefinition,
         state: State,
         derive: Callable[[], None],
         segments: list[Segment] | None = None,
@@ -101,7 +102,7 @@ class Contexts:
         self._rungs, self._scalars = policy.rung_names, state.scalars
         self._given = at_place.given(state, len(policy.all_numbers))
         self._chances = at_place.chances(state, len(self._rungs))
-        self._weights = state.scalars[at_place.WEIGHT : at_place.WEIGHT + len(self._rungs)]
+        self._weights = state.scalars[S.outer_weight : S.outer_weight + len(self._rungs)]
         self._advice = _advice_rows(policy, state)
         self._advised = False
 
@@ -126,11 +127,11 @@ class Contexts:
     @property
     def segment(self) -> int:
         """The place of the segment of the context at hand."""
-        return int(self._scalars.item(at_place.WANTED))
+        return int(self._scalars.item(S.wanted))
 
     def derive(self) -> None:
         """Derive what depends on the context, before anything but a decision or an update reads the state."""
-        if self._scalars.item(at_place.ENTERING):
+        if self._scalars.item(S.entering):
             self._derive()
 
     def recall(self, record: Any, serials: Serials) -> None:
@@ -147,30 +148,30 @@ class Contexts:
             self._chances[:] = numbers[count:]
             places, found = serials.places(record[0])
             if len(record[0]) > 0:  # older states have no law
-                law = self._state.floats[at_place.LAW]
+                law = self._state.floats[R.outer_law]
                 law[:] = -1.0
                 law[places] = record[1][found]
-                self._scalars[at_place.LAW_KNOWN] = 1.0
+                self._scalars[S.law_known] = 1.0
         self._at_hand = record
 
     def record(self, state: State, serials: Serials, serial: int) -> Baseline:
         """What a decision keeps until its feedback comes, drawn in this state with these arms, if it explores this one."""
         chances = self._chances if state is self._state else at_place.chances(state, len(self._rungs))
-        law = state.floats[at_place.LAW].copy()
-        kept = [self._scalars.item(at_place.WANTED), *self._given.tolist(), *chances.tolist()]
+        law = state.floats[R.outer_law].copy()
+        kept = [self._scalars.item(S.wanted), *self._given.tolist(), *chances.tolist()]
         return serials.of(np.arange(len(law))), law, LAW, {serial: kept}
 
     def why(self, state: State) -> tuple[Any, ...]:
         """What `Why` is made of, for a decision that was drawn in this state."""
-        segment = self.encoder.name(int(self._scalars.item(at_place.WANTED)))
-        return self._rungs, int(state.scalars.item(at_place.SERVED)), segment, self._weights.tolist()
+        segment = self.encoder.name(int(self._scalars.item(S.wanted)))
+        return self._rungs, int(state.scalars.item(S.served_rung)), segment, self._weights.tolist()
 
     def _put(self, segment: int, numbers: list[float]) -> None:
         scalars = self._scalars
-        scalars[at_place.WANTED] = segment
+        scalars[S.wanted] = segment
         if numbers:
             self._given[:] = numbers
-        scalars[at_place.ENTERING], scalars[at_place.LAW_KNOWN] = 1.0, 0.0
+        scalars[S.entering], scalars[S.law_known] = 1.0, 0.0
 
     def leave(self) -> None:
         """Enter the first segment: what is saved, or follows, must not depend on the context of the last call."""
@@ -188,7 +189,7 @@ class Contexts:
     # What is kept of segments
 
     @staticmethod
-    def room(policy: ContextualLadder, state: State) -> State:
+    def room(policy: ContextualDefinition, state: State) -> State:
         """The same state with room for all segments. Memory is taken when a segment is first seen."""
         first = _first_kept(policy)
         scalars = np.zeros(first + (policy.max_segments + 1) * _width(state.floats.shape[1]))
@@ -202,9 +203,9 @@ class Contexts:
         room = scalars[_first_kept(self.policy) :].reshape(-1, _width(floats.shape[1]))
         # The segment at hand, as the kernel `exchange` keeps it.
         first, count, all_scalars = at_place.FIRST_LEARNED, at_place.LEARNED, at_place.KEPT_SCALARS
-        mine = room[int(scalars[at_place.CURRENT])]
+        mine = room[int(scalars[S.current])]
         mine[:count] = scalars[first : first + count]
-        mine[count:all_scalars] = scalars[at_place.OWN_BETWEEN : at_place.OWN_SIZE + 1]
+        mine[count:all_scalars] = scalars[S.segment_between : S.segment_between_size + 1]
         mine[all_scalars:] = floats[[at_place.LADDER_ROWS + row for row in at_place.ROWS]].ravel()
         last = len(self.encoder.segments)
         return room[: last + (last == self.policy.max_segments) or 1]
@@ -215,7 +216,7 @@ class Contexts:
         room, count = self._scalars[first:].reshape(-1, size), len(self.encoder.segments)
         known = {self.encoder.encode(each, new=False)[0] for each in contexts}
         known |= {int(numbers[0]) for numbers in (record[3].values() if record is not None else ())}
-        places = [*known, int(self._scalars[at_place.CURRENT]), self.policy.max_segments]
+        places = [*known, int(self._scalars[S.current]), self.policy.max_segments]
         kept, at_hand = room[places], self._at_hand
 
         def put_back() -> None:
@@ -238,7 +239,7 @@ class Contexts:
         rows[:, :, : len(left)] = old[:, :, left]
         rows[:, 0, len(left) :] = old[:, 0].min(axis=1, keepdims=True)  # the sums; the new arms are unseen
         theirs[:, count:] = rows.reshape(len(mine), -1)
-        state.scalars[at_place.WANTED] = state.scalars[at_place.CURRENT] = self._scalars[at_place.CURRENT]
+        state.scalars[S.wanted] = state.scalars[S.current] = self._scalars[S.current]
         return new
 
     # Saving
@@ -248,7 +249,7 @@ class Contexts:
         return {
             "segments": [list(each) for each in self.encoder.segments],
             "kept": pack_floats(self._kept().ravel()),
-            "current": int(self._scalars[at_place.CURRENT]),
+            "current": int(self._scalars[S.current]),
         }
 
     def restore(self, content: Any) -> None:
@@ -267,7 +268,7 @@ class Contexts:
         self.encoder = Encoder(self.policy, segments)
         first = _first_kept(self.policy)
         self._scalars[first : first + len(kept)] = kept
-        self._scalars[at_place.WANTED] = self._scalars[at_place.CURRENT] = current
+        self._scalars[S.wanted] = self._scalars[S.current] = current
 
     def check(self, record: Any) -> None:
         """Raise an error if a pending decision of a saved state has a record that cannot be."""
@@ -279,19 +280,19 @@ class Contexts:
             raise ParameterError("pending: a context that cannot be; it was changed")
 
 
-def _first_kept(policy: ContextualLadder) -> int:
-    return len(SHARED_SCALARS) + len(policy.layout.scalars)
+def _first_kept(policy: ContextualDefinition) -> int:
+    return len(policy.layout.all_scalars)
 
 
 def _width(arms: int) -> int:
     return at_place.KEPT_SCALARS + len(at_place.ROWS) * arms
 
 
-def _advice_rows(policy: ContextualLadder, state: State) -> Any:
+def _advice_rows(policy: ContextualDefinition, state: State) -> Any:
     return state.floats[at_place.ADVICE_AT : at_place.ADVICE_AT + len(policy.advisers)]
 
 
-def checked_advice(advice: Advice | None, policy: ContextualLadder, arms: ArmNames) -> Floats | None:
+def checked_advice(advice: Advice | None, policy: ContextualDefinition, arms: ArmNames) -> Floats | None:
     """The law of each adviser, zeros for those that say nothing; None if nobody says anything."""
     given: object = advice
     if given is not None and not isinstance(given, Mapping):
@@ -321,7 +322,7 @@ def checked_advice(advice: Advice | None, policy: ContextualLadder, arms: ArmNam
     return laws
 
 
-def refuse_context(policy: Policy) -> None:
+def refuse_context(policy: Definition) -> None:
     """Raise the error of a policy that knows no context.
 
     >>> import decoupled as dc

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..base.arrays import Floats, Ints
+from ..base.arrays import Floats, Ints, certain
 from ..base.turns import TakesTurns, in_turn
 from ..decision import Served
 from ..errors import ArmError, ParameterError, UnsupportedError
 from ..kernels.random.keyed import keyed_race
+from ..kernels.state import ROUND
 from .arms import ArmNames, Serials
 from .context import Advice, Context, Contexts, checked_advice, refuse_context
 from .guardrails import Guardrails
@@ -185,13 +186,6 @@ def _place(name: object, arms: ArmNames, part: Ints | None) -> int | None:
     return place if part is None or place in part else None
 
 
-def certain(place: int, count: int) -> Floats:
-    """The law of so many arms that always draws the one at this place."""
-    law = np.zeros(count)
-    law[place] = 1.0
-    return law
-
-
 # What comes with a request: its context, and advice; and the available arms, None for all.
 Told: TypeAlias = tuple[Context | None, Advice | None]
 Listed: TypeAlias = list[object] | None
@@ -364,7 +358,7 @@ class Guarded(TakesTurns):
         guard, running, law = self._guard, self._running, self._guard.frozen
         form = running.form
         means = form.estimates(running.state)
-        rounds = 0.0 if form.cumulative is None else form.summed_rounds(running.state)
+        rounds = 0.0 if form.cumulative is None else running.state.scalars.item(ROUND) - 1.0
         if rounds > 0.0:
             means = means / rounds
         if law is None or not law.any() or law @ means / law.sum() - means.min() > margin:

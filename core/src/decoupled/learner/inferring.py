@@ -1,7 +1,7 @@
 """What may be said of a watched learner's arms at any time: intervals, differences and verdicts, by their names."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from ..base.validation import whole_number
 from ..decision import Arm, Decision
@@ -17,13 +17,32 @@ if TYPE_CHECKING:  # loaded when a learner is watched
     from ..inference.sequences import Sequences
     from ..inference.sums import Observation
     from ..inference.verdicts import Verdict
-    from .learner import Learner
-    from .saving import Parts
+    from .parts import Parts
     from .watch import Watch
 
 _Answer = TypeVar("_Answer")
 
 MOST_WATCHED = 10_000  # arms
+
+
+class Watched(Protocol):
+    """What inference needs of a learner that is watched."""
+
+    @property
+    def loss_range(self) -> tuple[float, float]:
+        """The lowest and the highest possible loss."""
+
+    def _asked(self, question: "Callable[[Watch, Parts], _Answer]") -> _Answer:
+        """The answer to a question about what is watched, in one turn."""
+
+    def _configure_watch(self, patience: int, expired_loss: float | None) -> None:
+        """Change how long evidence waits for feedback."""
+
+    def _give_up(self, decision: Decision | str) -> None:
+        """Let the evidence wait no longer for a decision."""
+
+    def _unwatch(self) -> None:
+        """Drop the confidence sequences."""
 
 
 def check_watchable(arms: int) -> None:
@@ -107,10 +126,10 @@ class Inference:
     True
     """
 
-    _learner: "Learner"
+    _learner: Watched
 
     @classmethod
-    def _of(cls, learner: "Learner") -> "Inference":
+    def _of(cls, learner: Watched) -> "Inference":
         inference = cls()
         inference._learner = learner
         return inference

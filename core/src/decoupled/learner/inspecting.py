@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..base.turns import in_turn
-from ..kernels.state import SHARED_SCALARS, Layout, State
+from ..kernels.state import Layout, State
 from .learner import Learner
 
 
@@ -41,7 +41,7 @@ class NamedState(Mapping[str, Any]):
         return len(self._names())
 
     def _scalars(self) -> tuple[str, ...]:
-        return SHARED_SCALARS + self._layout.scalars
+        return self._layout.all_scalars
 
     def _names(self) -> tuple[str, ...]:
         return self._scalars() + self._layout.floats + self._layout.ints + self._layout.pairs

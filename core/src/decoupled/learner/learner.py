@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ..base.validation import MOST_ROUNDS, whole_number
 from ..decision import Arm, Decision, LabelSums, Served, with_label
 from ..errors import FeedbackError, LossError, Message, ParameterError, UnsupportedError
 from ..inference.ordering import PATIENCE
+from ..policy import Definition
 from .arms import ArmNames, Arms, listed, listed_available, refuse_set
 from .context import Advice, Context
 from .guard import Guard, Guarded, Listed, Told
@@ -23,6 +24,7 @@ from .guardrails import CONTEXTS, PREFERENCES, Guardrails, refuse_constant_means
 from .inferring import Inference, check_watchable, checked_patience, not_watched
 from .labels import Judged, Judgement, Labelling, Labels, LabelStatus, checked_labels, checked_position
 from .losses import LossRange, Predictions, Preference, listed_predictions, preference_loss
+from .parts import Parts
 from .pending import (
     NEVER,
     Pending,
@@ -35,10 +37,9 @@ from .pending import (
     nothing,
     undone_by,
 )
-from .policy_types import Policy
 from .replay import RecordLike, check_randomised, checked_record, listed_records, warn_of_unseen
 from .runner import Running
-from .saving import Parts, as_text, from_text, to_content
+from .saving import as_text, from_text, to_content
 from .seeds import Key, Seed, key_text, randomness
 
 if TYPE_CHECKING:  # loaded when a learner is watched
@@ -83,13 +84,11 @@ class Learner(Guarded):
     (2, 0)
     """
 
-    # Where from_json finds policies by name; set by the policies' base class.
-    _policies: ClassVar[Any]
     _labels: Labelling | None
 
     def __init__(
         self,
-        policy: Policy,
+        policy: Definition,
         arms: Arms,
         seed: Seed = None,
         *,
@@ -196,7 +195,7 @@ class Learner(Guarded):
     # Properties
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> Definition:
         """The policy that is running."""
         return self._policy
 
@@ -473,7 +472,7 @@ class Learner(Guarded):
         running, waiting = self._running, self._waiting
         if not self._plain or len(waiting.decisions) >= waiting.most:
             return self._decide_all((1, None, None, None, None, True))[0]
-        baseline = None if running.baseline is None else running.baseline_of(None)
+        baseline = running.baseline_of(None) if running.has_baselines else None
         exploit, explore, weight, propensity = running.calls.decide()
         number, names = waiting.made + 1, self._arms.names
         key, known = f"{waiting.tag}-{number}", propensity if propensity == propensity else None
@@ -500,7 +499,7 @@ class Learner(Guarded):
         if not self._plain or some is not None or told is not None:
             part = self._part(some)
             self._enter(told)
-        if running.baseline is not None:
+        if running.has_baselines:
             baseline = running.baseline_of(part, None if expected is None else self._scaled(expected))
         if count > 1:
             running.record_baselines()
@@ -600,7 +599,7 @@ class Learner(Guarded):
             raise UnsupportedError(f"{call}: {game}, where {where} a decoupled policy such as FTPL")
 
     def _predictions(self, baseline: Predictions) -> Any:
-        if self._policy.baseline is None or self._policy.cumulative is None:
+        if not self._running.has_baselines or self._policy.cumulative is None:
             rule = f"the estimator of {type(self._policy).__name__} has none, so a prediction would change nothing"
             remedy = "leave it out, or use a centred estimator such as Ladder()"
             raise UnsupportedError(f"baseline: {rule}; {remedy}")
@@ -1269,7 +1268,7 @@ class Learner(Guarded):
         decoupled.errors.StateError: state: does not match its checksum, so it was altered; give the text that Learner.to_json() wrote
         """
         learner = cls.__new__(cls)
-        learner._set_parts(from_text(text, cls._policies))
+        learner._set_parts(from_text(text))
         return learner
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -12,7 +12,7 @@ from ..errors import FeedbackError, shown
 
 # The arms that have a baseline, their baselines, and whether these may be any numbers, because a user predicted them or
 # the policy takes any; the baseline of all others is 0. Or LAW, and the chances with which arms were explored. Last, by the id of a decision, what else its update needs of the
-# state in which it was made: see `Policy.kept`. (With a context, and in older states, by explored arm.)
+# state in which it was made: see `Baselines.kept`. (With a context, and in older states, by explored arm.)
 LAW = "law"
 Baseline: TypeAlias = tuple[Ints, Floats, bool | str, dict[str | int, list[float]]]
 

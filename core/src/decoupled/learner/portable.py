@@ -12,7 +12,6 @@ import numpy as np
 from ..base.packed import pack_floats, pack_ints, seal, unpack_floats, unpack_ints, unseal
 from ..base.turns import in_turn
 from ..decision import Arm, Asked, Decision
-from ..kernels.state import SHARED_SCALARS
 from .guardrails import Guardrails
 from .learner import Learner
 from .pending import Waiting, baseline_from_json, baseline_to_json, checked_asked, marked
@@ -204,7 +203,7 @@ def diagnostics(learner: Learner) -> dict[str, float]:
     ['weight of 0.5', 'weight of 8', 'weight of means', 'weight of recent']
     """
     running = learner._running
-    names = SHARED_SCALARS + running.layout.scalars
+    names = running.layout.all_scalars
     rungs = running.form.rung_weights(running.state)
     scalars = running.state.scalars[: len(names)].tolist()
     return dict(zip(names, scalars, strict=True)) | {f"weight of {each}": rungs[each] for each in rungs}

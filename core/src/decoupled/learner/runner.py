@@ -12,11 +12,11 @@ from ..base.validation import MOST_ROUNDS
 from ..kernels.dispatch import bound
 from ..kernels.lazy_numba import jit_disabled
 from ..kernels.random.stream import secret_of
-from ..kernels.state import ARMS, EVENTS, ROUND, SHARED_SCALARS, State
+from ..kernels.state import ARMS, EVENTS, OBSERVED, State
+from ..policy import Baselines, ContextualDefinition, Definition
 from .arms import Serials
 from .context import Context, Contexts, Undo
 from .pending import LAW, NEVER, Baseline, Covered, Pending, Recorded, RoundBaseline, recorded
-from .policy_types import ContextualLadder, Policy
 from .seeds import KeyDraws
 
 MOST_KEPT = 100_000_000  # numbers that pending decisions keep, one for each arm
@@ -31,16 +31,16 @@ class Running:
 
     def __init__(
         self,
-        policy: Policy,
+        policy: Definition,
         state: State,
         stream: Words,
         serials: Serials | None = None,
-        form: Policy | None = None,
+        form: Definition | None = None,
         contexts: Contexts | None = None,
     ) -> None:
         arms = state.floats.shape[1]
         if policy.contextual and contexts is None:  # else a copy for the segment at hand alone
-            state = Contexts.room(cast(ContextualLadder, policy), state)
+            state = Contexts.room(cast(ContextualDefinition, policy), state)
         self.serials = serials or Serials(arms)
         self.policy, self.state, self.stream = policy, state, stream
         # The same numbers, which are read faster this way.
@@ -51,34 +51,36 @@ class Running:
         self.entries = self.form.entries()
         self.calls = bound(self.entries, self.values, state, stream)
         self.calls.init()
-        self.baseline = policy.baseline
-        keeps = policy.contextual or policy.baseline is not None
+        self.baselines = self.form.baselines
+        self.has_baselines = self.baselines is not None and self.baselines.row is not None
+        keeps = policy.contextual or self.has_baselines
         self.most_pending = max(MOST_KEPT // arms, 1) if keeps else MOST_ROUNDS
         # Whether an update is one step, which no signal interrupts; and whether what comes before it changes only what
         # is derived, even if baselines were predicted.
         self._in_one_step = not (policy.in_python or policy.interpreted or jit_disabled())
-        self._any_baseline = self.form.any_baseline
+        self._any_baseline = self.baselines is not None and self.baselines.are_free
         # The baselines of the decisions of this round, and the number of these decisions, or more if the baselines are
         # computed. A decision whose feedback comes before the next leaves the object for the next round.
         self.shared: RoundBaseline | None = None
         self.sharing = 0
         self.contexts = contexts
         if contexts is None and policy.contextual:
-            self.contexts = Contexts(cast(ContextualLadder, policy), state, self.calls.init)
+            self.contexts = Contexts(cast(ContextualDefinition, policy), state, self.calls.init)
         # The pending decisions of the learner, and the places of the scalars that they keep.
         self.pending: dict[str, Pending] = {}
-        scalars = (*SHARED_SCALARS, *self.layout.scalars)
-        self.kept = [scalars.index(name) for name in self.form.kept if name in scalars]
+        scalars = self.layout.all_scalars
+        names = () if self.baselines is None else self.baselines.kept
+        self.kept = [scalars.index(name) for name in names if name in scalars]
 
     @classmethod
-    def fresh(cls, policy: Policy, arms: int, stream: Words) -> "Running":
+    def fresh(cls, policy: Definition, arms: int, stream: Words) -> "Running":
         """A policy that has not seen anything yet."""
         return cls(policy, policy.at(arms).layout.new_state(arms, secret_of(stream)), stream)
 
     @property
     def round(self) -> int:
         """1 + the number of observations applied."""
-        return int(self._numbers[ROUND])
+        return int(self._numbers[OBSERVED]) + 1
 
     def count_events(self, made: int) -> None:
         """Set the number of events after so many decisions: a draw that is no decision is no event."""
@@ -86,7 +88,7 @@ class Running:
 
     def only(self, part: Ints) -> "Running":
         """A copy with only these arms, until something is learned; the learning rate stays that of all arms."""
-        form = self.policy.among(len(part), self.state.floats.shape[1])
+        form = self.policy.at(len(part))
         state = self.layout.restrict(self.state, part, form.layout)
         if self.contexts is not None:
             self.contexts.copy_context(part, state)
@@ -111,7 +113,7 @@ class Running:
         Unavailable arms have none, and decisions of the same round share theirs. `predicted` replaces the policy's own
         numbers, but only for arms to which the policy gives a baseline, and only up to the policy's bound.
         """
-        if self.baseline is None:
+        if not self.has_baselines:
             return None
         if part is None and predicted is None:
             if self.shared is None:
@@ -119,19 +121,24 @@ class Running:
             self.sharing += 1
             return self.shared
         some = self if part is None else self.only(part)
-        within, values = some.form.baselines(some.state)
+        within, values = some.own_baselines().read(some.state)
         places = within if part is None else part[within]
         if predicted is not None:
-            most = some.form.most_predicted(some.state)[within]
+            most = some.own_baselines().largest(some.state)[within]
             values = np.minimum(_replaced(places, values, *predicted), most)
         return self._known(places, values, predicted is not None)
 
+    def own_baselines(self) -> Baselines:
+        """The policy's baselines; only of a policy that has them."""
+        assert self.baselines is not None
+        return self.baselines
+
     def _own_baseline(self) -> Baseline | None:
         self.sharing = max(self.sharing, 2)  # so that the next round has an object of its own
-        if self.form.keeps_law:
+        if self.own_baselines().keep_law:
             everyone = np.arange(self.state.floats.shape[1])
             return self.serials.of(everyone), self.form.exploration_law(self.state), LAW, {}
-        return self._known(*self.form.baselines(self.state))
+        return self._known(*self.own_baselines().read(self.state))
 
     def record_baselines(self) -> None:
         """Compute the baselines of this round's decisions, before the state changes or because several share them."""
@@ -155,7 +162,7 @@ class Running:
         place, scalars = self.serials.place(serial), self.state.scalars
         now = scalars.item(EVENTS)
         self.count_events(int(key.rpartition("-")[2]))
-        self.form.prepare(self.state, 0 if place is None else place)
+        self.own_baselines().prepare(self.state, 0 if place is None else place)
         scalars[EVENTS] = now
         kept: list[float] = scalars[self.kept].tolist()
         return kept
@@ -168,7 +175,7 @@ class Running:
 
     def _known(self, places: Ints, values: Floats, predicted: bool = False) -> Baseline | None:
         """Baselines as a pending decision keeps them: by serial, and without zeros if those are no baselines."""
-        free = self.form.any_baseline
+        free = self._any_baseline
         found = np.arange(len(values)) if free else np.flatnonzero(values)
         if len(found) == 0:
             return None
@@ -186,13 +193,13 @@ class Running:
         if self._in_one_step and covered is None and not predicted:
             gone = self.serials.kept is not None and self.serials.place(serial) is None
             if not gone or self.policy.cumulative is not None:
-                return self._numbers[ROUND] + 1.0, self.calls.init
+                return self._numbers[OBSERVED] + 2.0, self.calls.init
         return NEVER, self.undo_all(recorded=baseline)
 
     def undo_all(self, contexts: Iterable[Context | None] = (), recorded: Recorded = None) -> Undo:
         """What takes back everything that is learned from now on, in these contexts and that of this record."""
         scalars, floats, ints = self.state
-        names = len(SHARED_SCALARS) + len(self.layout.scalars)
+        names = len(self.layout.all_scalars)
         state = State(scalars[:names].copy(), floats.copy(), ints.copy())
         segments = None if self.contexts is None else self.contexts.undo(contexts, recorded)
         return partial(self._restore, state, self.shared, segments)
@@ -214,7 +221,7 @@ class Running:
         arm = self.serials.place(serial)
         if covered is not None:
             known = recorded(baseline)
-            if known is None and self.form.any_baseline:
+            if known is None and self._any_baseline:
                 baseline = self._current_baseline(covered)
             if known is None or known[2] != LAW:  # else the update does
                 self._charge_absent(covered, loss)
@@ -229,7 +236,7 @@ class Running:
         """Learn the loss of an explored arm, and of the decision with this id."""
         if self.contexts is not None:
             self.contexts.recall(baseline, self.serials)
-        if self.baseline is None:
+        if not self.has_baselines:
             self.calls.update(arm, weight, loss)
             return
         # A baseline of this round is still in the state.
@@ -240,7 +247,7 @@ class Running:
         if not current or (self.kept and not alone):  # the state may have what another decision keeps
             known = recorded(baseline)
             if known is None:
-                self.form.clear_baselines(self.state)
+                self.own_baselines().clear(self.state)
             else:
                 self._restore_baseline(arm, known, key)
         self.calls.update(arm, weight, loss)
@@ -256,7 +263,7 @@ class Running:
             self.contexts.enter(context)
             self.contexts.derive()
             self.state.scalars[EVENTS] += 0.5  # after all decisions, and before the update
-            self.form.prepare(self.state, arm)
+            self.own_baselines().prepare(self.state, arm)
             self.state.scalars[EVENTS] -= 0.5
             self.calls.update(arm, weight, loss)
 
@@ -274,16 +281,16 @@ class Running:
             if mine is not None:
                 self.state.scalars[self.kept] = mine
             same = len(places) == len(serials) == self.state.floats.shape[1]
-            self.form.recall_law(self.state, places, values, same)
+            self.own_baselines().recall_law(self.state, places, values, same)
             return
-        if free and not self.form.any_baseline:
+        if free and not self._any_baseline:
             # The update may rely on a property of the policy's own baselines, such as one amount for all. So it gets
             # the baseline of the explored arm only, and the others are added here.
             others = places != arm
             self.layout.row(self.state, str(self.policy.cumulative))[places[others]] += values[others]
             self.calls.init()
             places, values = places[~others], values[~others]
-        self.form.set_baselines(self.state, places, values)
+        self.own_baselines().write(self.state, places, values)
         if mine is not None and len(mine) == len(self.kept):  # another form, or an older state, keeps less
             self.state.scalars[self.kept] = mine
 
@@ -313,7 +320,7 @@ class Running:
         Absent arms are charged the loss and must not get a baseline as well. Call this before they are: a baseline that
         depends on the loss would bias the estimates.
         """
-        places, values = self.form.baselines(self.state)
+        places, values = self.own_baselines().read(self.state)
         chosen = self._could_choose(covered)[places]
         return self.serials.of(places[chosen]), values[chosen], False, {}
 
@@ -367,7 +374,6 @@ class Running:
         form = self.policy.at(len(left))
         state = self.layout.restrict(self.state, left, form.layout)
         state.scalars[ARMS] = len(left)
-        form.init_form(state, self.layout.learned)
         return self._followed(Running(self.policy, state, self.stream, self.serials.only(left)), left)
 
     def _followed(self, new: "Running", left: Ints) -> "Running":
@@ -379,7 +385,6 @@ class Running:
         arms = self.state.floats.shape[1]
         form = self.policy.at(arms + newcomers)
         state = self.layout.extend(self.state, newcomers, form.layout)
-        form.init_form(state, self.layout.learned)
         form.init_new_arms(state, arms)
         return state
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,14 +11,15 @@ from ..base.arrays import Floats
 from ..base.packed import pack_floats, seal, unpack_floats, unseal
 from ..base.validation import MOST_ROUNDS, number_in, whole_number
 from ..errors import MissingExtraError, ParameterError, StateError
-from ..kernels.state import ROUND, SECRET, State
+from ..kernels.state import NEVER_FORGETS, OBSERVED, ROUND, SECRET, State
+from ..policy import Definition
 from .arms import ArmNames, Serials
 from .guard import Guard
 from .inferring import checked_patience
 from .labels import Labelling
 from .losses import LossRange
+from .parts import Parts
 from .pending import LAW, Pending, Waiting
-from .policy_types import Policy
 from .runner import Running
 
 if TYPE_CHECKING:
@@ -29,18 +30,6 @@ FORMAT = "decoupled-learner"
 WRITER = "Learner.to_json()"
 MOST_LISTED = 10_000  # numbers in a list
 VERSION = 1
-
-
-class Parts(NamedTuple):
-    """The parts of a learner."""
-
-    arms: ArmNames
-    losses: LossRange
-    running: Running
-    waiting: Waiting
-    guard: Guard
-    watch: "Watch | None" = None
-    labels: Labelling | None = None
 
 
 def to_content(parts: Parts) -> dict[str, Any]:
@@ -55,6 +44,7 @@ def to_content(parts: Parts) -> dict[str, Any]:
         "loss_range": list(losses),
         "max_pending": waiting.limit,
         "round": running.round,
+        "remembered_round": running.state.scalars.item(ROUND),
         "secret": running.state.scalars.item(SECRET),
         "learned": {name: layout.row(running.state, name).copy() for name in layout.learned},
         "stream": [hex(int(word)) for word in running.stream],
@@ -95,11 +85,11 @@ OPTIONAL = (
 LARGEST = 1e150  # above everything that can be learned, and its square is finite
 
 
-def from_text(text: str | bytes, policies: Any) -> Parts:
-    """Restore the result of `as_text`; `policies` finds every policy by name."""
+def from_text(text: str | bytes) -> Parts:
+    """Restore the result of `as_text`."""
     content = unseal(text, FORMAT, VERSION, WRITER)
     with restoring():
-        return _restored(content, policies.from_dict(content["policy"]))
+        return _restored(content, Definition.from_dict(content["policy"]))
 
 
 @contextmanager
@@ -114,14 +104,14 @@ def restoring(what: str = "state", remedy: str = f"give the text that {WRITER} w
         raise StateError(f"{what}: cannot be restored ({reason}); {remedy}") from error
 
 
-def _restored(content: dict[str, Any], policy: Policy) -> Parts:
+def _restored(content: dict[str, Any], policy: Definition) -> Parts:
     arms, losses = ArmNames.checked(content["arms"]), LossRange.checked(content["loss_range"])
     state = _state(content, policy, len(arms))
     stream = np.zeros(2, np.uint64)
     stream[:] = [_whole("stream", int(word, 16), 0, 2**64 - 1) for word in content["stream"]]
     serials = _serials(content, len(arms))
     waiting = Waiting.from_json(content, _whole("max_pending", content["max_pending"], 1))
-    _check_waiting(waiting, content, int(state.scalars[ROUND]), serials.born)
+    _check_waiting(waiting, content, content["round"], serials.born)
     guard = Guard.from_json(content)
     guard.rules.check_arms(arms)
     for name in ("draws", "next_look"):
@@ -143,7 +133,7 @@ def _restored(content: dict[str, Any], policy: Policy) -> Parts:
     return Parts(arms, losses, running, waiting, guard, watch, labels)
 
 
-def _state(content: dict[str, Any], policy: Policy, arms: int) -> State:
+def _state(content: dict[str, Any], policy: Definition, arms: int) -> State:
     layout = policy.at(arms).layout
     missing = {name: [0.0] * (1 if name in layout.scalars else arms) for name in OPTIONAL}
     learned = {**missing, **content["learned"]}
@@ -156,10 +146,22 @@ def _state(content: dict[str, Any], policy: Policy, arms: int) -> State:
     secret = content["secret"]
     _check("secret", secret, isinstance(secret, float) and secret.is_integer() and 0.0 <= secret < 2.0**52)
     state = layout.new_state(arms, secret)
-    state.scalars[ROUND] = _whole("round", content["round"], 1)
+    whole = _whole("round", content["round"], 1)
+    state.scalars[OBSERVED] = whole - 1
+    state.scalars[ROUND] = _remembered(content, whole, layout.forgets != NEVER_FORGETS)
     for name, values in rows.items():
         layout.row(state, name)[:] = values
     return state
+
+
+def _remembered(content: dict[str, Any], whole: int, forgets: bool) -> float:
+    """The round of the policy, which is below the learner's `whole` round if it forgets."""
+    remembered = content.get("remembered_round", float(whole))
+    sound = isinstance(remembered, float) and (
+        1.0 <= remembered <= whole if forgets else remembered == whole
+    )
+    _check("remembered_round", remembered, sound)
+    return float(remembered)
 
 
 def _serials(content: dict[str, Any], arms: int) -> Serials:

@@ -15,7 +15,7 @@ from ..kernels.random.keyed import MOST_BYTES, key_word
 from ..kernels.random.stream import new_stream
 from ..kernels.state import SECRET, State
 from ..native.calls import Prepared
-from .policy_types import Policy
+from ..policy import Definition
 
 Seed: TypeAlias = int | np.random.SeedSequence | None
 """A whole number from 0 on or a seed sequence for reproducible draws; None for fresh randomness."""
@@ -93,7 +93,7 @@ class KeyedCalls(NamedTuple):
 class KeyDraws:
     """Draws the arms of keys for a running policy in its form for these arms; its arrays stay where they are."""
 
-    def __init__(self, form: Policy, state: State, serials: Ints) -> None:
+    def __init__(self, form: Definition, state: State, serials: Ints) -> None:
         self._form, self._state, self._serials = form, state, serials
         self._secret = state.scalars.item(SECRET)
         self._calls = self._prepared()

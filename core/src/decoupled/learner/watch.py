@@ -236,10 +236,10 @@ class Watch:
                 seen = self._given_up(key, seen)
             self._add(key, seen)
             self.before.discard(key)
+            self.later.pop(key, None)
             del self.queue[key]
             self.judgements.pop(key, None)
             self.segment_of.pop(key, None)
-            self.later.pop(key, None)
 
     def _add(self, key: str, seen: Observation | None) -> None:
         sequences = self.sequences

@@ -1,6 +1,5 @@
 # Every policy of the package, one line each: its export, its page of the documentation and its tests follow.
 # Type checkers read this file, and so does the package at run time: see base/lazy.py.
-from ..learner.learner import Learner as Learner
 from .avner import AvnerExp3 as AvnerExp3
 from .base import Policy as Policy
 from .contextual import ContextualLadder as ContextualLadder

@@ -9,19 +9,17 @@ from ..base.validation import known_horizon, number_from
 from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
 from ..kernels.laws.explicit import (
-    ESTIMATES,
-    EXPLOIT,
-    EXPLORE,
     SUMS,
     add_up,
     draw_weighted,
     exponential_weights,
 )
 from ..kernels.random.sampling import total
-from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
+from ..kernels.state import ARMS, ROUND, Layout, State
 from .composed import ExplicitLaws
 
-EXPLOIT_SUM = len(SHARED_SCALARS)
+LAYOUT = Layout(SUMS, floats=("estimates", "exploit", "explore"), learned=("estimates",))
+S, R, _ = LAYOUT.places()
 
 
 class Params(NamedTuple):
@@ -43,7 +41,7 @@ def learning_rate(params: Params, state: State) -> float:
 @compiled
 def mix(mixing: float, state: State) -> None:
     """Mix w with the uniform law; p is the square root of the result."""
-    exploit, explore = state.floats[EXPLOIT], state.floats[EXPLORE]
+    exploit, explore = state.floats[R.exploit], state.floats[R.explore]
     kept = (1.0 - mixing) / total(exploit)
     for i in range(len(exploit)):
         exploit[i] = kept * exploit[i] + mixing / len(exploit)
@@ -55,22 +53,22 @@ def init(params: Params, state: State) -> None:
     """Compute both laws, up to their sums."""
     floats = state.floats
     half_rate = 0.5 * learning_rate(params, state)
-    exponential_weights(floats[ESTIMATES], half_rate, floats[EXPLOIT], floats[EXPLORE])
+    exponential_weights(floats[R.estimates], half_rate, floats[R.exploit], floats[R.explore])
     if params.mixing > 0.0:
         mix(params.mixing, state)
-    add_up(state, EXPLOIT_SUM)
+    add_up(state, S.exploit_sum)
 
 
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
     """Draw from w and from p, independently."""
-    return draw_weighted(state, EXPLOIT_SUM, stream)
+    return draw_weighted(state, S.exploit_sum, stream)
 
 
 @compiled
 def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
     """Add the importance-weighted loss."""
-    state.floats[ESTIMATES, arm] += weight * loss
+    state.floats[R.estimates, arm] += weight * loss
     init(params, state)
 
 
@@ -109,7 +107,7 @@ class AvnerExp3(ExplicitLaws):
     horizon: int | None = None
     mixing: float = 0.0
 
-    layout = Layout(SUMS, floats=("estimates", "exploit", "explore"), learned=("estimates",))
+    layout = LAYOUT
     params_type = Params
     functions = Functions(init, decide, update)
 

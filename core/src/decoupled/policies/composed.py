@@ -9,9 +9,8 @@ from ..kernels.compose import SCALARS, Composed, Law
 from ..kernels.dispatch import Functions
 from ..kernels.random.keyed import Keyed, keyed_race
 from ..kernels.state import Layout, State
+from ..policy import Baselines
 from .base import Policy
-
-BRANCHING = ("centred", "by_losses", "exploit_ratio")  # of every law
 
 
 class ComposedPolicy(Policy):
@@ -69,10 +68,6 @@ class ComposedPolicy(Policy):
         return _layout(self.composed.law, more, self.published, self.schedule == "losses")
 
     @property
-    def branching(self) -> tuple[str, ...]:
-        return BRANCHING
-
-    @property
     def params_type(self) -> Any:
         return self.composed.params_type
 
@@ -81,8 +76,8 @@ class ComposedPolicy(Policy):
         return self.composed.functions
 
     @property
-    def baseline(self) -> str | None:
-        return "baseline" if self.estimator == "centred" else None
+    def baselines(self) -> Baselines | None:
+        return Baselines(self.layout, "baseline") if self.estimator == "centred" else None
 
     def params(self) -> Any:
         return self.params_type(

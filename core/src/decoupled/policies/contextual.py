@@ -12,9 +12,11 @@ from ..base.validation import number_from, set_number, set_whole
 from ..base.vectors import LONGEST_VECTOR, hash_text, project
 from ..errors import ParameterError
 from ..kernels.laws import contextual as kernels
-from ..kernels.laws import contextual_state as at_place
+from ..kernels.laws import contextual_state
+from ..kernels.laws.contextual_state import S
 from ..kernels.random.keyed import Keyed
 from ..kernels.state import Layout, State
+from ..policy import Baselines
 from .base import Policy
 from .ftpl import MANY_CENTRED
 from .ladder import Ladder
@@ -82,16 +84,19 @@ class ContextualLadder(Policy):
     vector_length: int = 0
     vector_numbers: int = 16
 
-    params_type = at_place.Params
+    params_type = contextual_state.Params
     functions = kernels.FUNCTIONS
     contextual: ClassVar[bool] = True
-    any_baseline = True
-    kept = at_place.KEPT
     keyed_in_place = True
 
     def __post_init__(self) -> None:
-        most = at_place.MOST_NUMBERS
-        limits = {"segments": 32, "numbers": most, "advisers": at_place.MOST_ADVISERS, "vectors": most}
+        most = contextual_state.MOST_NUMBERS
+        limits = {
+            "segments": 32,
+            "numbers": most,
+            "advisers": contextual_state.MOST_ADVISERS,
+            "vectors": most,
+        }
         for name, limit in limits.items():
             object.__setattr__(self, name, _names(name, getattr(self, name), limit))
         if reserved := set(self.advisers) & set(_NAMES):
@@ -172,23 +177,27 @@ class ContextualLadder(Policy):
 
     @property
     def _own_kinds(self) -> tuple[int, ...]:
-        segmented = (at_place.SEGMENTS, at_place.SHRUNK) if self.segments else ()
-        return (at_place.POOLED, *segmented, *((at_place.LINEAR,) if self.all_numbers else ()))
+        segmented = (contextual_state.SEGMENTS, contextual_state.SHRUNK) if self.segments else ()
+        return (
+            contextual_state.POOLED,
+            *segmented,
+            *((contextual_state.LINEAR,) if self.all_numbers else ()),
+        )
 
     @property
     def layout(self) -> Layout:
-        return at_place.layout(len(self.all_numbers), len(self.advisers), bool(self.vectors))
+        return contextual_state.layout(len(self.all_numbers), len(self.advisers), bool(self.vectors))
 
     def params(self) -> Any:
-        kinds = [*self._own_kinds, *(at_place.ADVICE + each for each in range(len(self.advisers)))]
-        priors = [_PRIORS[min(kind, at_place.ADVICE)] for kind in kinds]  # the kernel scales them
-        empty = [0.0] * (at_place.MOST_RUNGS - len(kinds))
+        kinds = [*self._own_kinds, *(contextual_state.ADVICE + each for each in range(len(self.advisers)))]
+        priors = [_PRIORS[min(kind, contextual_state.ADVICE)] for kind in kinds]  # the kernel scales them
+        empty = [0.0] * (contextual_state.MOST_RUNGS - len(kinds))
         counts = bool(self.segments), len(self.all_numbers), len(self.advisers), bool(self.vectors)
         own = self.uniform_share, self.hedge_rate, len(kinds), *counts, *priors, *empty, *kinds, *empty
         made: Any = self.params_type
         return made(*(float(each) for each in (*_LADDER.params(), *own)))
 
-    def at(self, arms: int) -> Policy:
+    def at(self, arms: int) -> Self:
         if arms >= MANY_CENTRED:
             rule = f"must be below {MANY_CENTRED} for a contextual policy"
             raise ParameterError.of("arms", arms, rule, "use Ladder() for so many")
@@ -203,8 +212,9 @@ class ContextualLadder(Policy):
     def unknown(self, state: State) -> NDArray[np.bool_]:
         return _LADDER.unknown(_parts(state)[0])
 
-    def prepare(self, state: State, arm: int) -> None:
-        kernels.fill_chances(self.params(), state, arm)
+    @property
+    def baselines(self) -> Baselines:
+        return ContextualBaselines(self)
 
     def _ladders(self, state: State) -> list[State]:
         return _parts(state) if self.segments else _parts(state)[:1]
@@ -216,24 +226,24 @@ class ContextualLadder(Policy):
         arms = state.floats.shape[1]
         law = np.zeros(arms)
         for rung in range(len(self.rung_names)):
-            weight = state.scalars[at_place.WEIGHT + rung]
-            kind = int(state.scalars[at_place.KIND + rung])
-            if kind >= at_place.ADVICE:
-                advice = state.floats[at_place.ADVICE_AT + kind - at_place.ADVICE]
+            weight = state.scalars[S.outer_weight + rung]
+            kind = int(state.scalars[S.outer_kind + rung])
+            if kind >= contextual_state.ADVICE:
+                advice = state.floats[contextual_state.ADVICE_AT + kind - contextual_state.ADVICE]
                 said = advice.sum() > 0.0  # who says nothing counts as the ladder of all rounds
                 law += weight * (advice if said else _LADDER.exploitation_law(_parts(state)[0]))
-            elif kind in (at_place.POOLED, at_place.SEGMENTS):
+            elif kind in (contextual_state.POOLED, contextual_state.SEGMENTS):
                 law += weight * _LADDER.exploitation_law(_parts(state)[kind])
             else:
-                leader = state.scalars[at_place.ARM + rung]
+                leader = state.scalars[S.outer_arm + rung]
                 law += weight * (np.arange(arms) == leader if leader >= 0.0 else 1.0 / arms)
         return law
 
     def exploration_law(self, state: State) -> Floats:
         """The even share, and the ladders' own laws."""
         arms, share = state.floats.shape[1], state.scalars.item
-        law = np.full(arms, share(at_place.EVEN) / arms)
-        places = at_place.POOLED_SHARE, at_place.SEGMENT_SHARE
+        law = np.full(arms, share(S.outer_even) / arms)
+        places = S.pooled_share, S.segment_share
         for place, part in zip(places, self._ladders(state), strict=False):
             law += share(place) * _LADDER.exploration_law(part)
         return law
@@ -243,12 +253,25 @@ class ContextualLadder(Policy):
         return Keyed(kernels.keyed_contextual, (state.scalars, state.floats, *counts))
 
 
+class ContextualBaselines(Baselines):
+    """What a pending decision keeps: what its rungs are judged with. The baselines are those of the arrival."""
+
+    are_free = True
+
+    def __init__(self, policy: ContextualLadder) -> None:
+        super().__init__(policy.layout, None, contextual_state.KEPT)
+        self._policy = policy
+
+    def prepare(self, state: State, arm: int) -> None:
+        kernels.fill_chances(self._policy.params(), state, arm)
+
+
 def _parts(state: State) -> list[State]:
     """The ladder of all rounds and that of the segment at hand, as `kernels` sees them."""
     scalars, floats, ints = state
-    split, end = at_place.SEGMENT_AT, at_place.OWN_BETWEEN
-    first = State(scalars[at_place.POOLED_AT : split], floats[: at_place.LADDER_ROWS], ints[:1])
-    rows = floats[at_place.LADDER_ROWS : 2 * at_place.LADDER_ROWS]
+    split, end = S.segment_round, S.segment_between
+    first = State(scalars[S.pooled_round : split], floats[: contextual_state.LADDER_ROWS], ints[:1])
+    rows = floats[contextual_state.LADDER_ROWS : 2 * contextual_state.LADDER_ROWS]
     return [first, State(scalars[split:end], rows, ints[1:2])]
 
 

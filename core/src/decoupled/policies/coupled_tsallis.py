@@ -11,11 +11,16 @@ from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
 from ..kernels.laws.tsallis import SOLVED, tsallis_excess, two_powers
 from ..kernels.random.sampling import draw_one, total
-from ..kernels.state import ROUND, SHARED_SCALARS, Layout, State
+from ..kernels.state import ROUND, Layout, State
+from ..policy import Baselines
 from .base import Policy
 
-EXCESS, ETA, WEIGHT_SUM, STEPS = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 4)
-ESTIMATES, GAPS, WEIGHTS, SLOPES, BASELINE = range(5)
+LAYOUT = Layout(
+    scalars=("excess", "eta", "weight_sum", "steps"),
+    floats=("estimates", "gaps", "weights", "slopes", "baseline"),
+    learned=("estimates", "excess"),
+)
+S, R, _ = LAYOUT.places()
 
 MIDDLE = 0.5  # of the range of losses
 
@@ -31,8 +36,8 @@ class Params(NamedTuple):
 def fill(state: State) -> None:
     """Fill the law from the excess, w = (1 + gap + x) ** -2, up to its sum."""
     floats, scalars = state.floats, state.scalars
-    two_powers(floats[GAPS], scalars[EXCESS], 2.0, 3.0, floats[WEIGHTS], floats[SLOPES])
-    scalars[WEIGHT_SUM] = total(floats[WEIGHTS])
+    two_powers(floats[R.gaps], scalars[S.excess], 2.0, 3.0, floats[R.weights], floats[R.slopes])
+    scalars[S.weight_sum] = total(floats[R.weights])
 
 
 @compiled
@@ -43,18 +48,18 @@ def refresh(params: Params, state: State, saved: bool) -> None:
     """
     floats, scalars = state.floats, state.scalars
     eta = params.c / math.sqrt(scalars[ROUND])
-    scalars[ETA] = eta
-    fill_gaps(floats[ESTIMATES], 0.5 * eta, floats[GAPS])
+    scalars[S.eta] = eta
+    fill_gaps(floats[R.estimates], 0.5 * eta, floats[R.gaps])
     if saved:
         fill(state)
-    if not saved or abs(scalars[WEIGHT_SUM] - 1.0) > SOLVED:
-        scalars[EXCESS], scalars[STEPS] = tsallis_excess(
-            floats[GAPS], scalars[EXCESS], 2.0, floats[WEIGHTS], floats[SLOPES]
+    if not saved or abs(scalars[S.weight_sum] - 1.0) > SOLVED:
+        scalars[S.excess], scalars[S.steps] = tsallis_excess(
+            floats[R.gaps], scalars[S.excess], 2.0, floats[R.weights], floats[R.slopes]
         )
         fill(state)
-    least = scalars[ETA] * scalars[ETA] * scalars[WEIGHT_SUM]
+    least = scalars[S.eta] * scalars[S.eta] * scalars[S.weight_sum]
     for i in range(floats.shape[1]):
-        floats[BASELINE, i] = params.baseline if floats[WEIGHTS, i] >= least else 0.0
+        floats[R.baseline, i] = params.baseline if floats[R.weights, i] >= least else 0.0
 
 
 @compiled
@@ -66,17 +71,17 @@ def init(params: Params, state: State) -> None:
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
     """Draw from w."""
-    return draw_one(state.floats[WEIGHTS], state.scalars[WEIGHT_SUM], stream)
+    return draw_one(state.floats[R.weights], state.scalars[S.weight_sum], stream)
 
 
 @compiled
 def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
     """Add (loss - b) / w to the arm and b to all, with the b of the decision, and solve again."""
     floats = state.floats
-    floats[ESTIMATES, arm] += weight * (loss - floats[BASELINE, arm])
+    floats[R.estimates, arm] += weight * (loss - floats[R.baseline, arm])
     if params.baseline > 0.0:
         for i in range(floats.shape[1]):
-            floats[ESTIMATES, i] += floats[BASELINE, i]
+            floats[R.estimates, i] += floats[R.baseline, i]
     refresh(params, state, False)
 
 
@@ -113,11 +118,7 @@ class CoupledTsallisINF(Policy):
     estimator: str = "importance"
     c: float | None = None
 
-    layout = Layout(
-        scalars=("excess", "eta", "weight_sum", "steps"),
-        floats=("estimates", "gaps", "weights", "slopes", "baseline"),
-        learned=("estimates", "excess"),
-    )
+    layout = LAYOUT
     params_type = Params
     functions = Functions(init, decide, update)
     fading = ("estimates",)
@@ -134,9 +135,8 @@ class CoupledTsallisINF(Policy):
         return cls(), cls(estimator="reduced-variance"), cls(estimator="reduced-variance", c=0.9)
 
     @property
-    def baseline(self) -> str | None:
-
-        return "baseline" if self.estimator == "reduced-variance" else None
+    def baselines(self) -> Baselines | None:
+        return Baselines(self.layout, "baseline") if self.estimator == "reduced-variance" else None
 
     def params(self) -> Params:
         reduced = self.estimator == "reduced-variance"
@@ -144,5 +144,5 @@ class CoupledTsallisINF(Policy):
         return Params(published if self.c is None else self.c, MIDDLE if reduced else 0.0)
 
     def exploitation_law(self, state: State) -> Floats:
-        law: Floats = state.floats[WEIGHTS] / state.scalars[WEIGHT_SUM]
+        law: Floats = state.floats[R.weights] / state.scalars[S.weight_sum]
         return law

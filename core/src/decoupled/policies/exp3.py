@@ -12,7 +12,7 @@ from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
 from ..kernels.laws import explicit
 from ..kernels.random.sampling import draw_one, total
-from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
+from ..kernels.state import ARMS, ROUND, Layout, State
 from .base import Policy
 from .composed import ExplicitPolicy
 
@@ -70,8 +70,8 @@ class Exp3(ExplicitPolicy):
         return explicit.COMPOSED
 
 
-SCALE, WEIGHT_SUM = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 2)
-ESTIMATES, WEIGHTS = range(2)
+LAYOUT = Layout(scalars=("scale", "weight_sum"), floats=("estimates", "weights"), learned=("estimates",))
+S, R, N = LAYOUT.places()
 
 
 class Params(NamedTuple):
@@ -84,31 +84,31 @@ class Params(NamedTuple):
 def refresh(state: State) -> None:
     """Fill the law, up to its sum. Using gaps keeps every exponent at or below 0."""
     floats = state.floats
-    eta = state.scalars[SCALE] / math.sqrt(state.scalars[ROUND])
-    lowest = lowest_of(floats[ESTIMATES])
+    eta = state.scalars[S.scale] / math.sqrt(state.scalars[ROUND])
+    lowest = lowest_of(floats[R.estimates])
     for i in range(floats.shape[1]):
-        floats[WEIGHTS, i] = math.exp(eta * (lowest - floats[ESTIMATES, i]))
-    state.scalars[WEIGHT_SUM] = total(floats[WEIGHTS])
+        floats[R.weights, i] = math.exp(eta * (lowest - floats[R.estimates, i]))
+    state.scalars[S.weight_sum] = total(floats[R.weights])
 
 
 @compiled
 def init(params: Params, state: State) -> None:
     """Compute eta_t * sqrt(t), then the law."""
     arms = state.scalars[ARMS]
-    state.scalars[SCALE] = params.c * math.sqrt(math.log(arms) / arms)
+    state.scalars[S.scale] = params.c * math.sqrt(math.log(arms) / arms)
     refresh(state)
 
 
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
     """Draw from w."""
-    return draw_one(state.floats[WEIGHTS], state.scalars[WEIGHT_SUM], stream)
+    return draw_one(state.floats[R.weights], state.scalars[S.weight_sum], stream)
 
 
 @compiled
 def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
     """Add the importance-weighted loss."""
-    state.floats[ESTIMATES, arm] += weight * loss
+    state.floats[R.estimates, arm] += weight * loss
     refresh(state)
 
 
@@ -140,9 +140,7 @@ class CoupledExp3(Policy):
 
     c: float = 1.0
 
-    layout = Layout(
-        scalars=("scale", "weight_sum"), floats=("estimates", "weights"), learned=("estimates",)
-    )
+    layout = LAYOUT
     params_type = Params
     functions = Functions(init, decide, update)
     coupled = True
@@ -151,5 +149,5 @@ class CoupledExp3(Policy):
         set_number(self, "c", 0.0, 1e100, "the default is 1")
 
     def exploitation_law(self, state: State) -> Floats:
-        law: Floats = state.floats[WEIGHTS] / state.scalars[WEIGHT_SUM]
+        law: Floats = state.floats[R.weights] / state.scalars[S.weight_sum]
         return law

@@ -1,167 +1,24 @@
-"""Forgetting: make any policy follow an environment that drifts, by restarts or discounts around its compiled functions.
+"""Forgetting: make any policy follow an environment that drifts, by restarts or by a discount.
 
-The wrapped policy sees a part of the wrapper's state: the same rows, and the scalars from its own round on. So it
-reads its round at the usual place, while the first scalar counts all observations.
+How a policy forgets is data in its state, and `kernels.dispatch.update` does it for every policy alike. So a policy that
+forgets has the functions, the parameters and the laws of the policy itself.
 """
 
-import re
-from collections import namedtuple
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import wraps
-from threading import Lock
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
-from ..base.arrays import Words
+import numpy as np
+from numpy.typing import NDArray
+
+from ..base.arrays import Floats
 from ..base.validation import MOST_ROUNDS, number_in, whole_number
 from ..errors import ParameterError, UnsupportedError
 from ..kernels.dispatch import Functions
-from ..kernels.jit import compiled, is_ours, name_apart, translate
-from ..kernels.state import ARMS, EVENTS, ROUND, SECRET, SHARED_SCALARS, Layout, State
+from ..kernels.random.keyed import Keyed
+from ..kernels.state import Forgets, Layout, State
+from ..policy import Baselines
 from .base import Policy
 from .ftpl import FTPL
-
-# The wrapper's scalars: the number of observations not yet forgotten, which is learned, and the shared scalars of the
-# wrapped policy.
-OWN_SCALARS = ("forgetting_kept", *(f"forgetting_{name}" for name in SHARED_SCALARS))
-KEPT = len(SHARED_SCALARS)
-START = KEPT + 1
-
-NOTHING = 1e-300  # values that fade below this become 0: smaller numbers lose digits and are slow
-
-
-class Fading(NamedTuple):
-    """What a discount shrinks: the numbers of a policy's rows of floats and of its scalars."""
-
-    rows: tuple[int, ...]
-    scalars: tuple[int, ...] = ()
-
-
-class Wrapped(NamedTuple):
-    """The parameter type and functions of a wrapper, made once for each policy's parameter type."""
-
-    params_type: Any
-    functions: Functions
-
-
-_one_at_a_time = Lock()
-_made: dict[tuple[Any, ...], Wrapped] = {}
-
-
-def wrapped(
-    params_type: Any, inner: Functions, fading: Fading | None, home: tuple[str, str] | None
-) -> Wrapped:
-    """The parameter type and functions of a policy that restarts, or that discounts what `fading` lists.
-
-    `home` is the module and name under which any process can import the parameter type. Without one, machine code is
-    not cached on disk, because a process that loads it must find every type named in it.
-    """
-    key = (params_type, inner, fading, home)
-    with _one_at_a_time:  # two types for the same wrapper would compile twice
-        if key not in _made:
-            _made[key] = _wrap(params_type, inner, fading, home)
-        return _made[key]
-
-
-def _wrap(
-    params_type: Any, inner: Functions, fading: Fading | None, home: tuple[str, str] | None
-) -> Wrapped:
-    name_apart(params_type)  # the compiler may see it here before the policy itself has registered it
-    apart = f"{params_type.__module__}.{params_type.__qualname__}.{len(_made)}"
-    module, name = home or ("forgetting", apart)
-    kind = namedtuple("Params", [*params_type._fields, "forgetting"], module=module)  # type: ignore[misc]
-    kind.__qualname__ = name
-    if fading is None:
-        functions = _restarting(params_type, inner)
-    else:
-        functions = _discounting(params_type, inner, fading)
-    for function in functions:  # with the parameter type, this makes their names in machine code unique
-        function.__module__ = module
-    made: Any = [translate(each, keep=False, counting=False) for each in functions]
-    return Wrapped(kind, Functions(*made))
-
-
-@compiled
-def inside(state: State) -> State:
-    """The state as the wrapped policy sees it, without a copy. Its events are those of the whole, which go on."""
-    state.scalars[START + EVENTS] = state.scalars[EVENTS]
-    return State(state.scalars[START:], state.floats, state.ints)
-
-
-@compiled
-def set_round(state: State) -> None:
-    """Set the shared scalars of the wrapped policy."""
-    state.scalars[START + ROUND] = 1.0 + state.scalars[KEPT]
-    state.scalars[START + ARMS] = state.scalars[ARMS]
-    state.scalars[START + SECRET] = state.scalars[SECRET]
-
-
-@compiled
-def clear(state: State) -> None:
-    """Reset everything but the shared scalars to the start."""
-    state.scalars[KEPT:] = 0.0
-    state.floats[:] = 0.0
-    state.ints[:] = 0
-
-
-@compiled
-def fade(row: Any, discount: float) -> None:
-    """Multiply every number of a row by the discount."""
-    for i in range(len(row)):
-        shrunk = discount * row[i]
-        row[i] = shrunk if abs(shrunk) > NOTHING else 0.0
-
-
-def _common(params_type: Any, inner: Functions) -> tuple[Any, Any]:
-    """`init` and `decide`, which restarts and discounts share."""
-    inner_init, inner_decide, _ = inner
-
-    def init(params: Any, state: State) -> None:
-        set_round(state)
-        inner_init(params_type(*params[:-1]), inside(state))
-
-    def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, float]:
-        return inner_decide(params_type(*params[:-1]), inside(state), stream)
-
-    return init, decide
-
-
-def _restarting(params_type: Any, inner: Functions) -> Functions:
-    inner_init, _, inner_update = inner
-
-    def update(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
-        known = params_type(*params[:-1])
-        # An observation that would be forgotten at once is not learned.
-        if state.scalars[KEPT] + 1.0 >= params[-1]:
-            clear(state)
-            set_round(state)
-            inner_init(known, inside(state))
-        else:
-            state.scalars[KEPT] += 1.0
-            set_round(state)
-            inner_update(known, inside(state), arm, weight, loss)
-
-    return Functions(*_common(params_type, inner), update)
-
-
-def _discounting(params_type: Any, inner: Functions, fading: Fading) -> Functions:
-    inner_init, _, inner_update = inner
-    rows, scalars = fading.rows, (KEPT, *(START + number for number in fading.scalars))
-
-    def update(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
-        known, discount = params_type(*params[:-1]), params[-1]
-        state.scalars[START + ROUND] += 1.0
-        inner_update(known, inside(state), arm, weight, loss)
-        state.scalars[KEPT] += 1.0
-        for number in scalars:
-            state.scalars[number] *= discount
-        for row in rows:
-            fade(state.floats[row], discount)
-        set_round(state)
-        inner_init(known, inside(state))
-
-    return Functions(*_common(params_type, inner), update)
-
 
 DEFAULT_POLICY = FTPL()
 DEFAULT_PERIOD = 1000
@@ -195,7 +52,7 @@ class Forgetting(Policy):
 
     Forgetting happens when an observation arrives, so deciding changes nothing. Late feedback counts when it arrives,
     even after a restart. A restart drops the observation that causes it. The learner's own round keeps counting;
-    `extend.diagnostics(learner)["forgetting_round"]` is the policy's.
+    `extend.diagnostics(learner)["round"]` is the policy's.
 
     Args:
         policy: the policy that forgets, or its `to_dict()`.
@@ -211,12 +68,12 @@ class Forgetting(Policy):
     [2.0, 1.0]
     >>> learner.replay([(0, 0.5, 1.0)])
     1
-    >>> learner.estimates().tolist(), learner.round, diagnostics(learner)["forgetting_round"]
+    >>> learner.estimates().tolist(), learner.round, diagnostics(learner)["round"]
     ([0.0, 0.0], 4, 1.0)
     >>> fading = dc.Forgetting(dc.FTPL(), discount=0.5).start(arms=2, seed=1)
     >>> fading.replay([(0, 0.5, 1.0), (1, 0.5, 1.0)])
     2
-    >>> fading.estimates().tolist(), diagnostics(fading)["forgetting_round"]
+    >>> fading.estimates().tolist(), diagnostics(fading)["round"]
     ([0.5, 1.0], 1.75)
     """
 
@@ -266,7 +123,7 @@ class Forgetting(Policy):
         if self.period is not None:
             rule = f"cannot be combined with period = {self.period}"
             raise ParameterError.of("discount", discount, rule, "leave one of them out")
-        if not self._fading().rows:
+        if not self._fading():
             learned = ", ".join(self.policy.layout.learned)
             rule = (
                 f"does not suit {type(self.policy).__name__}, which learns {learned}: not all of it fades"
@@ -275,36 +132,16 @@ class Forgetting(Policy):
             raise ParameterError.of("discount", discount, rule, remedy)
         object.__setattr__(self, "discount", discount)
 
-    def _fading(self) -> Fading:
-        """What a discount shrinks; it has no rows if a discount does not suit the policy."""
-        inner, layout = self.policy, self.policy.layout
-        names = inner.fading
+    def _fading(self) -> tuple[str, ...]:
+        """What a discount shrinks, by name; nothing if a discount does not suit the policy."""
+        names, layout = self.policy.fading, self.policy.layout
         if names is None:
-            names = layout.learned if layout.learned == (inner.cumulative,) else ()
-        scalars = SHARED_SCALARS + layout.scalars
-        return Fading(
-            tuple(layout.floats.index(name) for name in names if name in layout.floats),
-            tuple(scalars.index(name) for name in names if name in scalars),
-        )
+            names = layout.learned if layout.learned == (self.policy.cumulative,) else ()
+        rows = tuple(name for name in names if name in layout.floats)
+        return (*rows, *(name for name in names if name in layout.scalars)) if rows else ()
 
-    def _wrapped(self) -> Wrapped:
-        fading = None if self.discount is None else self._fading()
-        inner = self.policy
-        what = "restarting" if fading is None else "discounting"
-        return wrapped(inner.params_type, inner.functions, fading, _home(inner, what))
-
-    def summed_rounds(self, state: State) -> float:
-        return state.scalars.item(KEPT)
-
-    def at(self, arms: int) -> "Forgetting":
+    def at(self, arms: int) -> Self:
         return replace(self, policy=self.policy.at(arms))
-
-    def among(self, arms: int, whole: int) -> "Forgetting":
-        return replace(self, policy=self.policy.among(arms, whole))
-
-    def init_form(self, state: State, known: tuple[str, ...]) -> None:
-        state.scalars[START + ROUND] = 1.0 + state.scalars[KEPT]
-        self.policy.init_form(_inside(state), known)
 
     @property
     def label(self) -> str:
@@ -314,78 +151,59 @@ class Forgetting(Policy):
 
     @property
     def layout(self) -> Layout:
-        """The rows of the policy; its round and its number of arms are additional scalars."""
-        inner = self.policy.layout
-        return inner._replace(
-            scalars=(*OWN_SCALARS, *inner.scalars), learned=(OWN_SCALARS[0], *inner.learned)
-        )
+        """The rows of the policy, and how it forgets."""
+        if self.discount is None:
+            forgets = Forgets(period=float(self.period or 0))
+        else:
+            forgets = Forgets(discount=self.discount, fading=self._fading())
+        return self.policy.layout._replace(forgets=forgets)
+
+    # Everything else is the policy's.
 
     @property
     def params_type(self) -> Any:
-        """The policy's parameters, and the period or discount."""
-        return self._wrapped().params_type
+        return self.policy.params_type
 
     @property
     def functions(self) -> Functions:
-        """The policy's functions, wrapped."""
-        return self._wrapped().functions
+        return self.policy.functions
 
     def params(self) -> Any:
-        own = self.discount if self.period is None else float(self.period)
-        return self.params_type(*self.policy.params(), own)
+        return self.policy.params()
 
+    @property
+    def cumulative(self) -> str | None:
+        return self.policy.cumulative
 
-def _of_policy(name: str) -> property:
-    """What the wrapped policy says of itself."""
-    return property(lambda self: getattr(self.policy, name))
+    @property
+    def coupled(self) -> bool:
+        return self.policy.coupled
 
+    @property
+    def baselines(self) -> Baselines | None:
+        return self.policy.baselines
 
-def _inside_of(name: str) -> Callable[..., Any]:
-    """The method of the wrapped policy, on the state as that sees it."""
+    @property
+    def keyed_in_place(self) -> bool:
+        return self.policy.keyed_in_place
 
-    @wraps(getattr(Policy, name))
-    def inside(self: Any, state: State, *more: Any) -> Any:
-        return getattr(self.policy, name)(_inside(state), *more)
+    def exploitation_law(self, state: State) -> Floats:
+        return self.policy.exploitation_law(state)
 
-    return inside
+    def exploration_law(self, state: State) -> Floats:
+        return self.policy.exploration_law(state)
 
+    def keyed(self, state: State) -> Keyed:
+        return self.policy.keyed(state)
 
-for _name in (
-    *("common_rows", "cumulative", "branching", "coupled", "baseline", "kept", "any_baseline", "keeps_law"),
-    "keyed_in_place",
-):
-    setattr(Forgetting, _name, _of_policy(_name))
-for _name in (
-    *("exploitation_law", "exploration_law", "keyed", "rung_weights", "estimates", "baselines"),
-    *("set_baselines", "recall_law", "prepare", "most_predicted", "unknown", "clear_baselines"),
-    "init_new_arms",
-):
-    setattr(Forgetting, _name, _inside_of(_name))
+    def rung_weights(self, state: State) -> dict[str, float]:
+        return self.policy.rung_weights(state)
 
+    def estimates(self, state: State) -> Floats:
+        return self.policy.estimates(state)
 
-def _home(policy: Policy, what: str) -> tuple[str, str] | None:
-    """The module and name under which any process finds the wrapped parameter type of one of our policies."""
-    kind = type(policy)
-    if kind.__name__ not in Policy.homes or not is_ours(kind, policy.params_type, *policy.functions):
-        return None
-    for number, form in enumerate(kind.forms()):
-        if policy.params_type is form.params_type:
-            return __name__, f"{what}_{kind.__name__}_{number}"
-    return None
+    def unknown(self, state: State) -> NDArray[np.bool_]:
+        return self.policy.unknown(state)
 
-
-def __getattr__(name: str) -> Any:
-    # Numba's cached machine code names its argument types, and Numba looks for them here.
-    found = re.fullmatch("(restarting|discounting)_([A-Za-z0-9]+)_([0-9]+)", name)
-    kind = Policy.find(found[2]) if found and found[2] in Policy.homes else None
-    if found is None or kind is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    what, _, number = found.groups()
-    policy = kind.forms()[int(number)]
-    return Forgetting(policy, discount=0.5 if what == "discounting" else None).params_type
-
-
-def _inside(state: State) -> State:
-    """The state as the wrapped policy sees it. The compiled version cannot return arrays to the interpreter."""
-    state.scalars[START + EVENTS] = state.scalars[EVENTS]
-    return state._replace(scalars=state.scalars[START:])
+    def init_new_arms(self, state: State, first: int) -> None:
+        self.policy.init_new_arms(state, first)

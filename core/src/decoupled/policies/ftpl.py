@@ -35,9 +35,10 @@ from ..kernels.powers import inverse_power
 from ..kernels.random.keyed import Keyed, keyed_leader
 from ..kernels.random.sampling import frechet_leader, inverse_root_excess, pareto_leader
 from ..kernels.random.stream import uniform
-from ..kernels.state import ARMS, ROUND, SHARED_SCALARS, Layout, State
+from ..kernels.state import ARMS, ROUND, Layout, State
+from ..policy import Baselines
 from .base import Policy
-from .composed import BRANCHING, ComposedPolicy
+from .composed import ComposedPolicy
 
 RANKINGS = ("improved", "sorting", "strata", "auto")
 
@@ -46,6 +47,19 @@ RANKINGS = ("improved", "sorting", "strata", "auto")
 # "auto" changes only where the dense round takes ten times as long.
 MANY_ARMS = 1_024
 MANY_CENTRED = 4_096
+
+
+class StrataBaselines(Baselines):
+    """The baselines of arms in strata: a list of arms and their values, because most arms have none."""
+
+    def read(self, state: State) -> tuple[Ints, Floats]:
+        count = int(state.scalars[COVERED])
+        return state.ints[COVERED_ARMS, :count].copy(), state.floats[BASELINE, :count].copy()
+
+    def write(self, state: State, places: Ints, values: Floats) -> None:
+        state.scalars[COVERED] = len(places)
+        state.ints[COVERED_ARMS, : len(places)] = places
+        state.floats[BASELINE, : len(places)] = values
 
 
 @dataclass(frozen=True, repr=False)
@@ -137,22 +151,13 @@ class FTPL(ComposedPolicy):
         )  # fmt: skip
 
     @classmethod
-    def forms(cls) -> tuple[Policy, ...]:
+    def forms(cls) -> tuple[Self, ...]:
         return cls(), cls(ranking="strata")
-
-    @property
-    def branching(self) -> tuple[str, ...]:
-        return ("alpha", *(() if self.ranking == "strata" else ("sorting",)), "sharing", *BRANCHING)
 
     @property
     def composed(self) -> Composed:
         """The perturbed leader, with all arms in one order or in strata; `at` resolves "auto"."""
         return leader_tiered.COMPOSED if self.ranking == "strata" else leader.COMPOSED
-
-    @property
-    def common_rows(self) -> int:
-        """One, the table of rank limits; "strata" keeps it in the state."""
-        return int(self.ranking != "strata")
 
     def law_params(self) -> dict[str, float]:
         shared = {"alpha": self.alpha, "sharing": float(self.ties == "shared")}
@@ -166,19 +171,11 @@ class FTPL(ComposedPolicy):
         many = arms >= (MANY_ARMS if self.published else MANY_CENTRED)
         return _ranked(self, "strata" if many else "improved")
 
-    def baselines(self, state: State) -> tuple[Ints, Floats]:
-        if self.ranking != "strata":
-            return super().baselines(state)
-        count = int(state.scalars[COVERED])
-        return state.ints[COVERED_ARMS, :count].copy(), state.floats[BASELINE, :count].copy()
-
-    def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
-        if self.ranking != "strata":
-            super().set_baselines(state, places, values)
-            return
-        state.scalars[COVERED] = len(places)
-        state.ints[COVERED_ARMS, : len(places)] = places
-        state.floats[BASELINE, : len(places)] = values
+    @property
+    def baselines(self) -> Baselines | None:
+        if self.estimator == "centred" and self.ranking == "strata":
+            return StrataBaselines(self.layout, "baseline")
+        return super().baselines
 
     def exploitation_law(self, state: State) -> Floats:
         row = self.layout.row
@@ -266,9 +263,10 @@ def _wins_pareto(ranked: Floats, rank: int, among: int, eta: float, alpha: float
     return True
 
 
-SCALE, ETA = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 2)
-ESTIMATES, RANKED = range(2)
-ORDER = 0
+LAYOUT = Layout(
+    scalars=("scale", "eta"), floats=("estimates", "ranked"), ints=("order",), learned=("estimates",)
+)
+S, R, N = LAYOUT.places()
 
 DEFAULT_CAP = 1_000_000
 
@@ -286,15 +284,15 @@ class Params(NamedTuple):
 @compiled
 def init(params: Params, state: State) -> None:
     """Rank the arms."""
-    state.scalars[SCALE] = params.c * state.scalars[ARMS] ** (1.0 / params.alpha - 0.5)
-    state.scalars[ETA] = state.scalars[SCALE] / math.sqrt(state.scalars[ROUND])
-    sort_arms(state.floats[ESTIMATES], state.floats[RANKED], state.ints[ORDER])
+    state.scalars[S.scale] = params.c * state.scalars[ARMS] ** (1.0 / params.alpha - 0.5)
+    state.scalars[S.eta] = state.scalars[S.scale] / math.sqrt(state.scalars[ROUND])
+    sort_arms(state.floats[R.estimates], state.floats[R.ranked], state.ints[N.order])
 
 
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
     """Draw the perturbed leader, and estimate 1/w from the same state, so that feedback may be late."""
-    ranked, eta = state.floats[RANKED], state.scalars[ETA]
+    ranked, eta = state.floats[R.ranked], state.scalars[S.eta]
     pareto = params.pareto > 0.0
     if pareto:
         rank = pareto_leader(ranked, eta, params.alpha, stream)
@@ -302,26 +300,26 @@ def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float
         rank = frechet_leader(ranked, eta, params.alpha, stream)
     among = rank + 1 if params.conditional > 0.0 else 1
     draws = draws_until_win(ranked, rank, among, eta, params.alpha, pareto, params.cap, stream)
-    arm = state.ints[ORDER, rank]
+    arm = state.ints[N.order, rank]
     return arm, arm, among * draws, math.nan
 
 
 @compiled
 def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
     """Add the weighted loss and restore the rank order."""
-    before = state.floats[ESTIMATES, arm]
+    before = state.floats[R.estimates, arm]
     after = before + weight * loss
-    state.floats[ESTIMATES, arm] = after
+    state.floats[R.estimates, arm] = after
     if after != before:
-        move_arm(state.floats[RANKED], state.ints[ORDER], arm, before, after)
-    state.scalars[ETA] = state.scalars[SCALE] / math.sqrt(state.scalars[ROUND])
+        move_arm(state.floats[R.ranked], state.ints[N.order], arm, before, after)
+    state.scalars[S.eta] = state.scalars[S.scale] / math.sqrt(state.scalars[ROUND])
 
 
 @compiled
 def draws_made(params: Params, state: State, arm: int, weight: float) -> float:
     """The number of draws behind a decision's weight, given the state in which it was made."""
     if params.conditional > 0.0:
-        rank = rank_of(state.floats[RANKED], state.ints[ORDER], state.floats[ESTIMATES, arm], arm, 0)
+        rank = rank_of(state.floats[R.ranked], state.ints[N.order], state.floats[R.estimates, arm], arm, 0)
         return weight / (rank + 1)
     return weight
 
@@ -375,9 +373,7 @@ class CoupledFTPL(Policy):
     c: float = 2.0
     cap: int | None = DEFAULT_CAP
 
-    layout = Layout(
-        scalars=("scale", "eta"), floats=("estimates", "ranked"), ints=("order",), learned=("estimates",)
-    )
+    layout = LAYOUT
     params_type = Params
     functions = Functions(init, decide, update)
     coupled = True
@@ -405,7 +401,7 @@ class CoupledFTPL(Policy):
         return Params(self.alpha, self.c, pareto, conditional, cap)
 
     def exploitation_law(self, state: State) -> Floats:
-        estimates = state.floats[ESTIMATES]
-        shifts = state.scalars[ETA] * (estimates - estimates.min())
+        estimates = state.floats[R.estimates]
+        shifts = state.scalars[S.eta] * (estimates - estimates.min())
         law = pareto_winner_law if self.perturbation == "pareto" else frechet_winner_law
         return law(shifts, self.alpha)

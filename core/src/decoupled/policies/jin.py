@@ -21,9 +21,9 @@ from ..base.validation import known_horizon, set_number
 from ..kernels.argmin import fill_gaps
 from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
-from ..kernels.laws.explicit import ESTIMATES, EXPLOIT, EXPLORE, SUMS, add_up, draw_weighted
+from ..kernels.laws.explicit import SUMS, add_up, draw_weighted
 from ..kernels.random.sampling import total
-from ..kernels.state import ROUND, SHARED_SCALARS, Layout, State
+from ..kernels.state import ROUND, Layout, State
 from .composed import ExplicitLaws
 
 _LAST_STEP = 1e-7  # relative; the error after a step is of the order of the step squared
@@ -169,8 +169,15 @@ def hybrid_weights(barrier: float, level: float, at: Hybrid) -> tuple[float, int
     return level, steps
 
 
-LEVEL, EXPLOIT_SUM, EXPLORE_SUM, STEPS = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 4)
-SPREAD, ROOTS, GAPS, RATES = range(3, 7)  # the first three rows are those of `explicit`
+LAYOUT = Layout(
+    scalars=("level", *SUMS, "steps"),
+    floats=(
+        *("estimates", "exploit", "explore", "spread", "roots", "gaps", "rates"),
+        *("slopes", "moves", "pulls", "pulled"),
+    ),
+    learned=("estimates", "spread", "roots", "level"),
+)
+S, R, _ = LAYOUT.places()
 
 
 class Params(NamedTuple):
@@ -185,24 +192,34 @@ class Params(NamedTuple):
 def problem(state: State) -> Hybrid:
     """The rows of the state that the solver works on."""
     f = state.floats
-    return Hybrid(f[GAPS], f[RATES], f[ROOTS], f[EXPLOIT], f[EXPLORE], f[7], f[8], f[9], f[10])
+    return Hybrid(
+        f[R.gaps],
+        f[R.rates],
+        f[R.roots],
+        f[R.exploit],
+        f[R.explore],
+        f[R.slopes],
+        f[R.moves],
+        f[R.pulls],
+        f[R.pulled],
+    )
 
 
 @compiled
 def pose(params: Params, state: State) -> None:
     """Fill the problem: gaps = hat_L - min hat_L, rates = 2/3 * gamma."""
     floats = state.floats
-    fill_gaps(floats[ESTIMATES], 1.0, floats[GAPS])
+    fill_gaps(floats[R.estimates], 1.0, floats[R.gaps])
     for i in range(floats.shape[1]):
-        floats[RATES, i] = 2.0 / 3.0 * params.theta * math.sqrt(1.0 + floats[SPREAD, i])
+        floats[R.rates, i] = 2.0 / 3.0 * params.theta * math.sqrt(1.0 + floats[R.spread, i])
 
 
 @compiled
 def solve(params: Params, state: State) -> None:
     """Find the weights by Newton from the last solution, and their sums."""
     scalars = state.scalars
-    scalars[LEVEL], scalars[STEPS] = hybrid_weights(params.barrier, scalars[LEVEL], problem(state))
-    add_up(state, EXPLOIT_SUM)
+    scalars[S.level], scalars[S.steps] = hybrid_weights(params.barrier, scalars[S.level], problem(state))
+    add_up(state, S.exploit_sum)
 
 
 @compiled
@@ -210,9 +227,9 @@ def init(params: Params, state: State) -> None:
     """Solve for the weights, unless the state already has a solution."""
     pose(params, state)
     # A saved state has its own solution, and loading it must change no bit of the weights.
-    if is_solved(params.barrier, state.scalars[LEVEL], problem(state)):
+    if is_solved(params.barrier, state.scalars[S.level], problem(state)):
         fill_powers(problem(state))
-        add_up(state, EXPLOIT_SUM)
+        add_up(state, S.exploit_sum)
     else:
         solve(params, state)
 
@@ -220,26 +237,26 @@ def init(params: Params, state: State) -> None:
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
     """Draw from w and from p, independently."""
-    return draw_weighted(state, EXPLOIT_SUM, stream)
+    return draw_weighted(state, S.exploit_sum, stream)
 
 
 @compiled
 def widen(params: Params, state: State) -> None:
     """Add max(w, 1/T) ** (2/3) / p to every arm's spread: w ** (2/3) is y ** -2, and p its share."""
-    floats, mass = state.floats, state.scalars[EXPLORE_SUM]
+    floats, mass = state.floats, state.scalars[S.explore_sum]
     floor = params.floor if params.floor > 0.0 else (state.scalars[ROUND] - 1.0) ** (-2.0 / 3.0)
     for i in range(floats.shape[1]):
-        floats[SPREAD, i] += mass * max(1.0, floor * floats[ROOTS, i] * floats[ROOTS, i])
+        floats[R.spread, i] += mass * max(1.0, floor * floats[R.roots, i] * floats[R.roots, i])
 
 
 @compiled
 def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
     """Widen the spreads by the current laws, add the importance-weighted loss, and solve again."""
     widen(params, state)
-    state.floats[ESTIMATES, arm] += weight * loss
+    state.floats[R.estimates, arm] += weight * loss
     pose(params, state)
     if loss > 0.0:  # only this arm has moved far: solving its cubic first saves a step or two
-        settle_root(params.barrier, state.scalars[LEVEL], problem(state), arm)
+        settle_root(params.barrier, state.scalars[S.level], problem(state), arm)
     solve(params, state)
 
 
@@ -284,14 +301,7 @@ class JinHybrid(ExplicitLaws):
     theta: float = 0.5
     horizon: int | None = None
 
-    layout = Layout(
-        scalars=("level", *SUMS, "steps"),
-        floats=(
-            *("estimates", "exploit", "explore", "spread", "roots", "gaps", "rates"),
-            *("slopes", "moves", "pulls", "pulled"),
-        ),
-        learned=("estimates", "spread", "roots", "level"),
-    )
+    layout = LAYOUT
     params_type = Params
     functions = Functions(init, decide, update)
     fading = ("estimates", "spread")

@@ -1,7 +1,7 @@
 """The ladder: our policy. Several ways to exploit share one exploration, and a hedge learns how often to use each."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +11,29 @@ from ..base.validation import as_float, number_from, set_number
 from ..errors import ParameterError
 from ..kernels.compose import START
 from ..kernels.laws import ladder
-from ..kernels.laws import ladder_state as at_place
 from ..kernels.laws.ladder_rungs import keyed_ladder, prepare_for
+from ..kernels.laws.ladder_state import (
+    ALL_ARMS,
+    ALPHA,
+    BY_MEAN,
+    BY_RECENT_MEAN,
+    GIVEN,
+    KEPT,
+    LAYOUT,
+    MOST_RATES,
+    MOST_RUNGS,
+    NO_ARMS,
+    NO_STATE,
+    NOBODY,
+    SOME_ARMS,
+    Params,
+    R,
+    S,
+)
 from ..kernels.laws.winner_law import pareto_winner_law
 from ..kernels.random.keyed import Keyed
 from ..kernels.state import ROUND, State
+from ..policy import Baselines
 from .base import Policy
 
 # What a discount leaves alone: levels, units, the order of ties, and means, which forget with their counts.
@@ -91,15 +109,10 @@ class Ladder(Policy):
     memory: float | None = field(default=100.0, metadata={"before": None})
     memory_prior: float = field(default=0.15, metadata={"before": 0.15})
 
-    layout = at_place.LAYOUT
-    params_type = at_place.Params
+    layout = LAYOUT
+    params_type = Params
     functions = ladder.FUNCTIONS
-    baseline = "baseline"
-    any_baseline = True
-    branching: ClassVar[tuple[str, ...]] = ("rungs", "top_two_share", "recency")
-    common_rows = 1  # the table of rank limits
-    kept = at_place.KEPT
-    fading = tuple(name for name in at_place.LAYOUT.learned if name not in _STAYING)
+    fading = tuple(name for name in LAYOUT.learned if name not in _STAYING)
 
     def __post_init__(self) -> None:
         for name in ("mean_rate", "least_spread", "top_two_share", "top_two_floor", "uniform_share"):
@@ -118,11 +131,11 @@ class Ladder(Policy):
         rungs = _numbers(self.rungs)
         if (
             rungs is None
-            or not 1 <= len(rungs) <= at_place.MOST_RATES
+            or not 1 <= len(rungs) <= MOST_RATES
             or list(rungs) != sorted(set(rungs))
             or not 0.0 < rungs[0] <= rungs[-1] < 1e100
         ):
-            rule = f"must be 1 to {at_place.MOST_RATES} increasing numbers above 0 and below 1e+100"
+            rule = f"must be 1 to {MOST_RATES} increasing numbers above 0 and below 1e+100"
             raise ParameterError.of("rungs", self.rungs, rule, "the default is (0.5, 8.0)")
         object.__setattr__(self, "rungs", rungs)
 
@@ -155,7 +168,7 @@ class Ladder(Policy):
         return (*(f"{rate:g}" for rate in self.rungs), *means)
 
     def rung_weights(self, state: State) -> dict[str, float]:
-        weights = state.scalars[at_place.WEIGHT : at_place.WEIGHT + self.rung_count].tolist()
+        weights = state.scalars[S.rung_weight : S.rung_weight + self.rung_count].tolist()
         return dict(zip(self.rung_names, weights, strict=True))
 
     @classmethod
@@ -171,13 +184,13 @@ class Ladder(Policy):
     def params(self) -> Any:
         rates = [rate / self.rungs[0] for rate in self.rungs]
         if self.top_two_share > 0.0:
-            rates.append(at_place.BY_MEAN)
+            rates.append(BY_MEAN)
         priors = list(self.prior or (1.0,) * len(rates))
         remembers = len(rates) < self.rung_count
         if remembers:
-            rates.append(at_place.BY_RECENT_MEAN)
+            rates.append(BY_RECENT_MEAN)
             priors.append(self.memory_prior * sum(priors))
-        whole, empty = sum(priors), [0.0] * (at_place.MOST_RUNGS - len(rates))
+        whole, empty = sum(priors), [0.0] * (MOST_RUNGS - len(rates))
         made: Any = self.params_type
         return made(
             c=self.rungs[0],
@@ -199,64 +212,29 @@ class Ladder(Policy):
             if name in self.layout.floats and name != "estimates":
                 self.layout.row(state, name)[first:] = 0.0
 
-    # Baselines
-
-    def baselines(self, state: State) -> tuple[Ints, Floats]:
-        arms = np.arange(state.floats.shape[1] if state.scalars[ROUND] > 1.0 else 0)
-        return arms, state.floats[at_place.BASELINE, arms]
-
-    def set_baselines(self, state: State, places: Ints, values: Floats) -> None:
-        super().set_baselines(state, places, values)
-        everyone = len(places) == state.floats.shape[1]
-        state.scalars[at_place.HIGHEST] = values.max(initial=0.0)
-        state.scalars[at_place.COVERED] = at_place.ALL_ARMS if everyone else at_place.SOME_ARMS
-        state.scalars[at_place.JUDGED] = at_place.NOBODY
-        state.scalars[at_place.ORIGIN] = at_place.GIVEN
-
-    def clear_baselines(self, state: State) -> None:
-        state.scalars[at_place.COVERED] = at_place.NO_ARMS  # the update fills in those of its own round
-        state.scalars[at_place.ORIGIN] = at_place.GIVEN
-
-    keeps_law = True
-
-    def recall_law(self, state: State, places: Ints, values: Floats, same: bool) -> None:
-        law = state.floats[at_place.LAW]
-        law[:] = -1.0
-        law[places] = values
-        if not same:
-            state.scalars[at_place.ORIGIN] = at_place.NO_STATE
-
-    def prepare(self, state: State, arm: int) -> None:
-        if self.rung_count > 1 and state.scalars[ROUND] > 1.0:
-            prepare_for(self.params(), state, arm)
-
-    def most_predicted(self, state: State) -> Floats:
-        """The bound of the soft gate, least + p_i * (1 + rate * gap) / (2 * rate); see `fill_baselines`."""
-        scalars, estimates = state.scalars, state.floats[at_place.ESTIMATES]
-        least = min(scalars[at_place.LEAST], START + scalars[at_place.RISE])
-        unit = np.inf if scalars[at_place.LARGEST] == 0.0 else 1.0 / scalars[at_place.ETA]
-        most: Floats = least + 0.5 * self.exploration_law(state) * (unit + estimates - estimates.min())
-        return most
+    @property
+    def baselines(self) -> Baselines:
+        return LadderBaselines(self)
 
     def unknown(self, state: State) -> NDArray[np.bool_]:
-        unseen: NDArray[np.bool_] = state.floats[at_place.COUNTS] == 0.0  # baselines move all estimates
+        unseen: NDArray[np.bool_] = state.floats[R.counts] == 0.0  # baselines move all estimates
         return unseen
 
     # Laws
 
     def exploitation_law(self, state: State) -> Floats:
         """The mixture of the rungs' laws."""
-        scalars, estimates = state.scalars, state.floats[at_place.ESTIMATES]
+        scalars, estimates = state.scalars, state.floats[R.estimates]
         gaps = estimates - estimates.min()
         law = np.zeros(len(gaps))
         for rung in range(self.rung_count):
-            weight, rate = scalars[at_place.WEIGHT + rung], scalars[at_place.RATE + rung]
+            weight, rate = scalars[S.rung_weight + rung], scalars[S.rung_rate + rung]
             if rate < 0.0:
-                led_by = at_place.LEADER if rate == at_place.BY_MEAN else at_place.RECENT_LEADER
+                led_by = S.leader if rate == BY_MEAN else S.recent_leader
                 leader = int(scalars[led_by])
                 law += weight * (np.arange(len(gaps)) == leader if leader >= 0 else 1.0 / len(gaps))
             else:
-                law += weight * pareto_winner_law(scalars[at_place.ETA] * rate * gaps, at_place.ALPHA)
+                law += weight * pareto_winner_law(scalars[S.eta] * rate * gaps, ALPHA)
         return law
 
     keyed_in_place = True
@@ -266,7 +244,7 @@ class Ladder(Policy):
 
     def exploration_law(self, state: State) -> Floats:
         """The surrogates, with the shares of the best arms and of all."""
-        law: Floats = state.floats[at_place.LAW].copy()
+        law: Floats = state.floats[R.law].copy()
         return law
 
 
@@ -276,3 +254,51 @@ def _numbers(values: object) -> tuple[float, ...] | None:
         return None
     numbers = tuple(number for each in values if (number := as_float(each)) is not None)
     return numbers if len(numbers) == len(values) else None
+
+
+class LadderBaselines(Baselines):
+    """The baselines of a ladder: any are accepted, and a pending decision keeps its law of exploration."""
+
+    are_free = True
+    keep_law = True
+
+    def __init__(self, policy: Ladder) -> None:
+        super().__init__(policy.layout, "baseline", KEPT)
+        self._policy = policy
+
+    def read(self, state: State) -> tuple[Ints, Floats]:
+        arms = np.arange(state.floats.shape[1] if state.scalars[ROUND] > 1.0 else 0)
+        return arms, state.floats[R.baseline, arms]
+
+    def write(self, state: State, places: Ints, values: Floats) -> None:
+        super().write(state, places, values)
+        everyone = len(places) == state.floats.shape[1]
+        state.scalars[S.highest] = values.max(initial=0.0)
+        state.scalars[S.covered] = ALL_ARMS if everyone else SOME_ARMS
+        state.scalars[S.judged] = NOBODY
+        state.scalars[S.origin] = GIVEN
+
+    def clear(self, state: State) -> None:
+        state.scalars[S.covered] = NO_ARMS  # the update fills in those of its own round
+        state.scalars[S.origin] = GIVEN
+
+    def recall_law(self, state: State, places: Ints, chances: Floats, is_same: bool) -> None:
+        law = state.floats[R.law]
+        law[:] = -1.0
+        law[places] = chances
+        if not is_same:
+            state.scalars[S.origin] = NO_STATE
+
+    def prepare(self, state: State, arm: int) -> None:
+        if self._policy.rung_count > 1 and state.scalars[ROUND] > 1.0:
+            prepare_for(self._policy.params(), state, arm)
+
+    def largest(self, state: State) -> Floats:
+        """The bound of the soft gate, least + p_i * (1 + rate * gap) / (2 * rate); see `fill_baselines`."""
+        scalars = state.scalars
+        estimates = state.floats[R.estimates]
+        law = self._policy.exploration_law(state)
+        least = min(scalars[S.least], START + scalars[S.rise])
+        unit = np.inf if scalars[S.largest] == 0.0 else 1.0 / scalars[S.eta]
+        most: Floats = least + 0.5 * law * (unit + estimates - estimates.min())
+        return most

@@ -12,7 +12,7 @@ from ..base.arrays import Floats, Ints, Words
 from ..errors import ContractError, UnsupportedError, shown
 from ..kernels.dispatch import Entries, Functions
 from ..kernels.random.stream import uniform
-from ..kernels.state import ROUND, Layout, State
+from ..kernels.state import OBSERVED, ROUND, Layout, State
 from .base import Policy
 
 OWN_NAMES = ("arms", "round", "random")  # what a `Knowledge` has beside the learned rows
@@ -152,6 +152,7 @@ class PythonPolicy(Policy):
         def update(values: Floats, *given: Any) -> None:
             *state, arm, weight, loss = given
             state[0][ROUND] += 1.0
+            state[0][OBSERVED] += 1.0
             made.update(None, State(*state), arm, weight, loss)
 
         return Entries(init, decide, update)

@@ -6,19 +6,23 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from ..base.arrays import Floats, Ints, Words
+from ..base.arrays import Floats, Ints, Words, certain
 from ..base.validation import set_number
 from ..kernels.argmin import sample_mean
 from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
 from ..kernels.random.stream import below
-from ..kernels.state import SHARED_SCALARS, Layout, State
-from ..learner.guard import certain
+from ..kernels.state import Layout, State
 from .base import Policy
 
-UNSEEN, LEADER, CHALLENGER, NEXT = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + 4)
-SUMS, MEANS, COSTS = range(3)
-COUNTS, SEEN_AT = range(2)
+LAYOUT = Layout(
+    scalars=("unseen", "leader", "challenger", "next"),
+    floats=("sums", "means", "costs"),
+    ints=("counts", "seen_at"),
+    pairs=("duels", "challenger_explored"),
+    learned=("sums", "counts", "seen_at", "duels", "challenger_explored"),
+)
+S, R, N = LAYOUT.places()
 DUELS = 2  # the first row of this square; the square of "challenger_explored" follows
 
 
@@ -32,7 +36,7 @@ class Params(NamedTuple):
 @compiled
 def first_of_least(values: Floats, state: State, but: int) -> int:
     """The seen arm with the least value, other than `but`; of tied arms, the one seen first."""
-    seen_at = state.ints[SEEN_AT]
+    seen_at = state.ints[N.seen_at]
     found = -1
     for i in range(len(values)):
         if i == but or seen_at[i] == 0:
@@ -46,19 +50,19 @@ def first_of_least(values: Floats, state: State, but: int) -> int:
 @compiled
 def find_challenger(params: Params, state: State) -> None:
     """Store the arm that is hardest to tell from the leader, and which of the two to explore."""
-    floats, counts = state.floats, state.ints[COUNTS]
-    leader = int(state.scalars[LEADER])
+    floats, counts = state.floats, state.ints[N.counts]
+    leader = int(state.scalars[S.leader])
     for i in range(len(counts)):
-        lag = floats[MEANS, i] - floats[MEANS, leader] + params.epsilon
-        floats[COSTS, i] = lag / math.sqrt(1.0 / counts[leader] + 1.0 / counts[i])
-    challenger = first_of_least(floats[COSTS], state, leader)
-    state.scalars[CHALLENGER] = challenger
-    state.scalars[NEXT] = leader
+        lag = floats[R.means, i] - floats[R.means, leader] + params.epsilon
+        floats[R.costs, i] = lag / math.sqrt(1.0 / counts[leader] + 1.0 / counts[i])
+    challenger = first_of_least(floats[R.costs], state, leader)
+    state.scalars[S.challenger] = challenger
+    state.scalars[S.next] = leader
     if challenger >= 0:  # a single available arm has no challenger
         duels = state.ints[DUELS + leader, challenger] + 1  # with this one
         sampled = state.ints[DUELS + len(counts) + leader, challenger]
         if sampled <= (1.0 - params.beta) * duels:
-            state.scalars[NEXT] = challenger
+            state.scalars[S.next] = challenger
 
 
 @compiled
@@ -66,13 +70,13 @@ def refresh(params: Params, state: State) -> None:
     """Find the leader (-1 if no arm was seen), and its challenger once every arm has been seen."""
     unseen = 0
     for i in range(state.ints.shape[1]):
-        if state.ints[COUNTS, i] == 0:
+        if state.ints[N.counts, i] == 0:
             unseen += 1
-    state.scalars[UNSEEN] = unseen
-    state.scalars[LEADER] = first_of_least(state.floats[MEANS], state, -1)
-    state.scalars[CHALLENGER] = -1.0
-    state.scalars[NEXT] = -1.0
-    if state.scalars[UNSEEN] == 0.0:
+    state.scalars[S.unseen] = unseen
+    state.scalars[S.leader] = first_of_least(state.floats[R.means], state, -1)
+    state.scalars[S.challenger] = -1.0
+    state.scalars[S.next] = -1.0
+    if state.scalars[S.unseen] == 0.0:
         find_challenger(params, state)
 
 
@@ -80,17 +84,17 @@ def refresh(params: Params, state: State) -> None:
 def init(params: Params, state: State) -> None:
     """Compute the mean of every arm, the leader and the challenger."""
     for arm in range(state.floats.shape[1]):
-        state.floats[MEANS, arm] = sample_mean(state.floats[SUMS, arm], state.ints[COUNTS, arm])
+        state.floats[R.means, arm] = sample_mean(state.floats[R.sums, arm], state.ints[N.counts, arm])
     refresh(params, state)
 
 
 @compiled
 def random_unseen(state: State, stream: Words) -> int:
     """Draw one of the unseen arms."""
-    skip = below(int(state.scalars[UNSEEN]), stream)
+    skip = below(int(state.scalars[S.unseen]), stream)
     arm = 0
-    while state.ints[COUNTS, arm] > 0 or skip > 0:
-        if state.ints[COUNTS, arm] == 0:
+    while state.ints[N.counts, arm] > 0 or skip > 0:
+        if state.ints[N.counts, arm] == 0:
             skip -= 1
         arm += 1
     return arm
@@ -99,19 +103,19 @@ def random_unseen(state: State, stream: Words) -> int:
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
     """The leader, and the next arm of the duel; at first a random unseen arm."""
-    leader, unseen = int(state.scalars[LEADER]), state.scalars[UNSEEN]
+    leader, unseen = int(state.scalars[S.leader]), state.scalars[S.unseen]
     exploit = leader if leader >= 0 else below(state.ints.shape[1], stream)
     if unseen > 0.0:
         return exploit, random_unseen(state, stream), unseen, 1.0 / unseen
-    return exploit, int(state.scalars[NEXT]), 1.0, 1.0
+    return exploit, int(state.scalars[S.next]), 1.0, 1.0
 
 
 @compiled
 def count_duel(state: State, arm: int) -> None:
     """Count the leader's duel with the observed arm, or with its challenger if the observed arm is the leader."""
-    leader = int(state.scalars[LEADER])
+    leader = int(state.scalars[S.leader])
     if arm == leader:
-        state.ints[DUELS + leader, int(state.scalars[CHALLENGER])] += 1
+        state.ints[DUELS + leader, int(state.scalars[S.challenger])] += 1
     else:
         state.ints[DUELS + leader, arm] += 1
         state.ints[DUELS + state.ints.shape[1] + leader, arm] += 1
@@ -129,13 +133,13 @@ def last_seen(seen_at: Ints) -> int:
 @compiled
 def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
     """Count the duel, once every arm has been seen, and add the loss to the arm's mean."""
-    if state.scalars[UNSEEN] == 0.0:
+    if state.scalars[S.unseen] == 0.0:
         count_duel(state, arm)
-    elif state.ints[COUNTS, arm] == 0:
-        state.ints[SEEN_AT, arm] = last_seen(state.ints[SEEN_AT]) + 1
-    state.floats[SUMS, arm] += loss
-    state.ints[COUNTS, arm] += 1
-    state.floats[MEANS, arm] = sample_mean(state.floats[SUMS, arm], state.ints[COUNTS, arm])
+    elif state.ints[N.counts, arm] == 0:
+        state.ints[N.seen_at, arm] = last_seen(state.ints[N.seen_at]) + 1
+    state.floats[R.sums, arm] += loss
+    state.ints[N.counts, arm] += 1
+    state.floats[R.means, arm] = sample_mean(state.floats[R.sums, arm], state.ints[N.counts, arm])
     refresh(params, state)
 
 
@@ -192,13 +196,7 @@ class TopTwo(Policy):
     epsilon: float = 0.1
     beta: float = 0.5
 
-    layout = Layout(
-        scalars=("unseen", "leader", "challenger", "next"),
-        floats=("sums", "means", "costs"),
-        ints=("counts", "seen_at"),
-        pairs=("duels", "challenger_explored"),
-        learned=("sums", "counts", "seen_at", "duels", "challenger_explored"),
-    )
+    layout = LAYOUT
     params_type = Params
     functions = Functions(init, decide, update)
     cumulative = None
@@ -213,14 +211,14 @@ class TopTwo(Policy):
 
     def exploitation_law(self, state: State) -> Floats:
         arms = state.floats.shape[1]
-        leader = int(state.scalars[LEADER])
+        leader = int(state.scalars[S.leader])
         return np.full(arms, 1.0 / arms) if leader < 0 else certain(leader, arms)
 
     def exploration_law(self, state: State) -> Floats:
-        if state.scalars[UNSEEN] == 0.0:
-            return certain(int(state.scalars[NEXT]), state.floats.shape[1])
-        law: Floats = (state.ints[COUNTS] == 0) / state.scalars[UNSEEN]
+        if state.scalars[S.unseen] == 0.0:
+            return certain(int(state.scalars[S.next]), state.floats.shape[1])
+        law: Floats = (state.ints[N.counts] == 0) / state.scalars[S.unseen]
         return law
 
     def estimates(self, state: State) -> Floats:
-        return np.array(state.floats[MEANS])
+        return np.array(state.floats[R.means])

@@ -27,7 +27,7 @@ from ..kernels.laws.explicit import ESTIMATES, EXPLOIT, EXPLOIT_SUM, EXPLORE, EX
 from ..kernels.laws.tsallis import Params
 from ..kernels.powers import tidy_exponent
 from ..kernels.state import ARMS, ROUND, State
-from .composed import BRANCHING, ExplicitPolicy
+from .composed import ExplicitPolicy
 
 TOLERANCE = 1e-6  # SCS's absolute and relative accuracy
 SMALLEST = TOLERANCE**2  # the smallest weight, so that every arm can still be explored
@@ -158,7 +158,6 @@ class TsallisINF(ExplicitPolicy):
     schedule: str = "rounds"
 
     published_fields = ("beta", "c", "solver")
-    branching = ("exploit_power", "explore_power", *BRANCHING)
 
     def __post_init__(self) -> None:
         set_number(self, "beta", 0.0, 1.0, "the default is 2/3; for beta = 1 use Exp3")

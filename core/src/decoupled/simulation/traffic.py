@@ -260,17 +260,20 @@ class Room(NamedTuple):
 def kept_places(policy: Policy, arms: int) -> Ints:
     """What a pending decision keeps of the state: three counts, then places of scalars, rows of floats and of ints.
 
-    These are what `set_baselines` or `recall_law` write, which is where a learner puts the baselines or the law of a late
-    decision, and what the policy names in `kept`.
+    These are what `Baselines.write` or `recall_law` write, which is where a learner puts the baselines or the law of a late
+    decision, and what is named in `kept`.
     """
     layout, least = policy.layout, np.iinfo(np.int64).min
     state = layout.new_state(arms)
     state.scalars[:], state.floats[:], state.ints[:] = math.nan, math.nan, least
-    if policy.keeps_law:
-        policy.recall_law(state, np.arange(arms), np.ones(arms), True)
-    elif policy.baseline is not None:
-        policy.set_baselines(state, np.arange(arms), np.ones(arms))
-    for name in policy.kept:
+    baselines = policy.baselines
+    if baselines is None:
+        return np.zeros(3, np.int64)
+    if baselines.keep_law:
+        baselines.recall_law(state, np.arange(arms), np.ones(arms), True)
+    elif baselines.row is not None:
+        baselines.write(state, np.arange(arms), np.ones(arms))
+    for name in baselines.kept:
         layout.row(state, name)[:] = 0
     scalars = np.flatnonzero(~np.isnan(state.scalars))
     floats = np.flatnonzero(~np.isnan(state.floats).all(axis=1))

@@ -14,7 +14,7 @@ from ..errors import ParameterError
 from ..kernels.random.sampling import KINDS
 from ..kernels.random.stream import new_stream, uniform
 from ..kernels.rounds import Table
-from ..kernels.state import ROUND, SHARED_SCALARS, State
+from ..kernels.state import ROUND, State
 from ..learner.learner import Learner
 from ..policies import Forgetting, Policy
 from ..simulation.cpu import run_block, run_streams, table_loop
@@ -54,13 +54,13 @@ def check_sound(case: Case) -> None:
             case.check_laws(state)
         before = _bytes(policy, state)
         drawn = checked_draw(policy, case.call("decide", entries.decide, values, *state, stream), case.arms)
-        message = "decide changed the state; it may change the stream and what `kept` names, and update is there to learn"
+        message = "decide changed the state; it may change the stream and what `baselines` keep, and update is there to learn"
         case.expect(_bytes(policy, state) == before, message)
         _check_drawn(case, state, drawn)
         given = (drawn.explore, drawn.weight, losses[t, drawn.explore])
         case.call("update", entries.update, values, *state, *given)
         message = "update changed the round, which the package keeps; leave state.scalars[ROUND] as it is"
-        case.expect(state.scalars[ROUND] == t + 2, message)
+        case.expect(isinstance(policy, Forgetting) or state.scalars[ROUND] == t + 2, message)
     case.check_finite(state, f"after {len(losses)} observations")
     case.check_laws(state)
     case.check_estimates(state)
@@ -86,8 +86,8 @@ def _check_drawn(case: Case, state: State, drawn: DrawnRound) -> None:
 def _bytes(policy: Policy, state: State) -> tuple[bytes, ...]:
     """A state without the count of events, and what a decision notes for its own update."""
     copy = State(state.scalars.copy(), state.floats.copy(), state.ints.copy())
-    counts = {"events", "forgetting_events"} & {*SHARED_SCALARS, *policy.layout.scalars}
-    for name in (*counts, *policy.kept):
+    kept = () if policy.baselines is None else policy.baselines.kept
+    for name in ("events", *kept):
         policy.layout.row(copy, name)[...] = 0
     return tuple(part.tobytes() for part in copy)
 

@@ -92,7 +92,9 @@ def _check_layout(policy: Policy) -> None:
         example = f"name the rows of its state, for example {LAYOUT} (from decoupled.extend import Layout)"
         fail(policy, f"layout = {shown(layout)} is not a Layout; {example}")
     names: Any
-    for part, names in zip(Layout._fields, layout, strict=True):
+    for part, names in layout._asdict().items():
+        if part == "forgets":
+            continue
         if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
             one = f"; for one name write ({names!r},)" if isinstance(names, str) else ""
             fail(policy, f"layout: {part} = {shown(names)} must be a tuple of names{one}")
@@ -116,8 +118,9 @@ def _check_rows(policy: Policy) -> None:
     for name in policy.fading or ():
         if name not in layout.floats and name not in layout.scalars:
             fail(policy, f"fading names {name!r}, which is not a row of floats; {_known(layout.learned)}")
-    if policy.baseline is not None and policy.baseline not in layout.floats:
-        fail(policy, f"baseline = {policy.baseline!r} is not a row of floats; {_known(layout.floats)}")
+    row = None if policy.baselines is None else policy.baselines.row
+    if row is not None and row not in layout.floats:
+        fail(policy, f"baselines.row = {row!r} is not a row of floats; {_known(layout.floats)}")
     if "estimates" not in layout.floats and type(policy).estimates is Policy.estimates:
         remedy = "add a method estimates(self, state) that gives what is learned about each arm"
         fail(policy, f"it has neither a row nor a method called estimates; {remedy}")

@@ -28,6 +28,7 @@ from decoupled.simulation.gpu.memory import (
     shape_of,
     toolkit,
 )
+from decoupled.simulation.gpu.switches import switches_of
 from decoupled.simulation.plan import Plan, make_plan
 from support.custom_game import ScriptedGreedy
 from support.once import fits_folder, made_once
@@ -133,10 +134,9 @@ def test_integers_of_a_policy_from_a_script_are_as_wide_as_on_the_cpu() -> None:
 
 def test_only_common_values_are_pinned() -> None:
     policy = dc.FTPL(alpha=3.0, c=2.0)
-    pinned = dict(
-        zip(policy.params()._fields, common_values(policy.params(), policy.branching), strict=True)
-    )
-    assert {name for name, value in pinned.items() if value == value} == set(policy.branching)
+    constants = switches_of(policy.params_type).constants
+    pinned = dict(zip(policy.params()._fields, common_values(policy.params(), constants), strict=True))
+    assert {name for name, value in pinned.items() if value == value} == set(constants)
     assert (pinned["alpha"], pinned["sorting"], pinned["exploit_ratio"]) == (3.0, 0.0, 1.0)
     others = common_values(dc.FTPL(alpha=2.6).params(), ("alpha",))
     assert repr(others) == repr((OPEN,) * len(others))
@@ -149,7 +149,8 @@ def test_auto_chooses_the_form_by_the_number_of_arms() -> None:
     assert dc.Exp3().at(8) == dc.Exp3()
     wrapped = dc.Forgetting(policy, period=9).at(8)
     assert wrapped == dc.Forgetting(policy.at(8), period=9)
-    assert wrapped.common_rows == policy.at(8).common_rows > 0
+    assert wrapped.params_type is policy.at(8).params_type
+    assert switches_of(wrapped.params_type).shared_rows > 0
     world = dc.environments.Alternating(8, 0.2)
     auto, dense = (dc.simulate(each, world, 200, 5) for each in (policy, policy.at(8)))
     assert np.array_equal(auto.data.final_regret, dense.data.final_regret)

@@ -17,10 +17,19 @@ from ..random.keyed import RUNG, any_arm, key_unit, keyed_race
 from ..random.sampling import categorical, total
 from ..random.stream import below, uniform
 from ..state import ROUND, State
-from . import contextual_state as at
 from . import ladder
-from . import ladder_state as ladder_at
 from .contextual_state import (
+    ADVICE,
+    ADVICE_AT,
+    KINDS_AT,
+    LADDER_ROWS,
+    LINEAR,
+    POOLED,
+    PRIORS_AT,
+    SEGMENTS,
+    SHRUNK,
+    R,
+    S,
     change_segment,
     fill_values,
     ladder_params,
@@ -34,7 +43,8 @@ from .contextual_state import (
     set_shared,
 )
 from .ladder_rungs import drawn_rung, exploited, fill_hedge, hedge_step, keyed_ladder, prepare_for
-from .ladder_state import cover, limit_fall
+from .ladder_state import GIVEN, NOBODY, cover, limit_fall
+from .ladder_state import S as LADDER
 
 OUTER = 1_000  # apart from the rungs of the ladders in the draws of a key
 ROUNDING = 1e-9  # a decision's weight times the probability in its own state is 1, up to this
@@ -44,19 +54,17 @@ ROUNDING = 1e-9  # a decision's weight times the probability in its own state is
 def init(params: Any, state: State) -> None:
     """Derive everything, or only what depends on the context, if one was just written."""
     scalars, inner = state.scalars, ladder_params(params)
-    entering = scalars[at.ENTERING] > 0.0
+    entering = scalars[S.entering] > 0.0
     if entering:
         change_segment(int(params.numbers), state)
     set_shared(state)
     if not entering:
         ladder.init(inner, pooled(state))
         fill_priors(params, state)
-    scalars[at.ENTERING] = 0.0
+    scalars[S.entering] = 0.0
     if params.segmented > 0.0:
         for arm in range(state.floats.shape[1]):
-            state.floats[at.LADDER_ROWS + ladder_at.PRECEDENCE, arm] = state.floats[
-                ladder_at.PRECEDENCE, arm
-            ]
+            state.floats[R.segment_precedence, arm] = state.floats[R.precedence, arm]
         ladder.init(inner, segment(state))
     refresh(params, state)
 
@@ -66,13 +74,13 @@ def fill_priors(params: Any, state: State) -> None:
     """Fill the kinds of the rungs and their priors: the more arms there are, the more the pooled ladder is trusted."""
     scalars, rungs, whole = state.scalars, int(params.outer_rungs), 0.0
     for rung in range(rungs):
-        kind, prior = params[at.KINDS_AT + rung], params[at.PRIORS_AT + rung]
-        if kind == at.POOLED:
+        kind, prior = params[KINDS_AT + rung], params[PRIORS_AT + rung]
+        if kind == POOLED:
             prior /= least_earned(state)
-        scalars[at.KIND + rung], scalars[at.PRIOR + rung] = kind, prior
+        scalars[S.outer_kind + rung], scalars[S.outer_prior + rung] = kind, prior
         whole += prior
     for rung in range(rungs):
-        scalars[at.PRIOR + rung] /= whole
+        scalars[S.outer_prior + rung] /= whole
 
 
 @compiled
@@ -86,12 +94,12 @@ def least_earned(state: State) -> float:
 def fill_shares(params: Any, state: State) -> None:
     """Fill the shares of the exploration, from the weight that the rungs that know the context have earned."""
     scalars = state.scalars
-    left = scalars[at.WEIGHT] / scalars[at.PRIOR]  # of the pooled rung's trust; it is the first
+    left = scalars[S.outer_weight] / scalars[S.outer_prior]  # of the pooled rung's trust; it is the first
     earned = max(1.0 - left, least_earned(state))
-    scalars[at.EVEN] = params.exploration * earned
-    rest = 1.0 - scalars[at.EVEN]
-    scalars[at.SEGMENT_SHARE] = 0.5 * earned * rest if params.segmented > 0.0 else 0.0
-    scalars[at.POOLED_SHARE] = (1.0 - 0.5 * earned) * rest if params.segmented > 0.0 else rest
+    scalars[S.outer_even] = params.exploration * earned
+    rest = 1.0 - scalars[S.outer_even]
+    scalars[S.segment_share] = 0.5 * earned * rest if params.segmented > 0.0 else 0.0
+    scalars[S.pooled_share] = (1.0 - 0.5 * earned) * rest if params.segmented > 0.0 else rest
 
 
 @compiled
@@ -102,11 +110,13 @@ def refresh(params: Any, state: State) -> None:
         fill_values(state)
     scale_numbers(params, state)
     for rung in range(rungs):
-        kind = int(scalars[at.KIND + rung])
-        if kind in (at.SHRUNK, at.LINEAR):
-            scalars[at.ARM + rung] = leader_of(params, state, kind == at.LINEAR)
-    rate, regret = params.outer_rate, scalars[at.REGRET]
-    scalars[at.HEDGE_SUM] = fill_hedge(scalars, rungs, at.PRIOR, at.LOSS, at.WEIGHT, regret, rate)
+        kind = int(scalars[S.outer_kind + rung])
+        if kind in (SHRUNK, LINEAR):
+            scalars[S.outer_arm + rung] = leader_of(params, state, kind == LINEAR)
+    rate, regret = params.outer_rate, scalars[S.outer_regret]
+    scalars[S.outer_sum] = fill_hedge(
+        scalars, rungs, S.outer_prior, S.outer_loss, S.outer_weight, regret, rate
+    )
     fill_shares(params, state)
 
 
@@ -114,23 +124,23 @@ def refresh(params: Any, state: State) -> None:
 def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, float]:
     """Draw a rung and its arm to exploit, and the arm to explore."""
     scalars, arms, inner = state.scalars, state.floats.shape[1], ladder_params(params)
-    if scalars[at.ENTERING] > 0.0:
+    if scalars[S.entering] > 0.0:
         init(params, state)
-    rung, mark = 0, uniform(stream) - scalars[at.WEIGHT]
+    rung, mark = 0, uniform(stream) - scalars[S.outer_weight]
     while mark > 0.0 and rung + 1 < int(params.outer_rungs):
         rung += 1
-        mark -= scalars[at.WEIGHT + rung]
-    scalars[at.SERVED] = rung
+        mark -= scalars[S.outer_weight + rung]
+    scalars[S.served_rung] = rung
     exploit = played(inner, state, rung, stream)
     mark = uniform(stream)
-    if mark < scalars[at.EVEN]:
+    if mark < scalars[S.outer_even]:
         explore = below(arms, stream)
-    elif mark < scalars[at.EVEN] + scalars[at.POOLED_SHARE]:
+    elif mark < scalars[S.outer_even] + scalars[S.pooled_share]:
         explore = ladder.explored(inner, pooled(state), stream)[0]
     else:
         explore = ladder.explored(inner, segment(state), stream)[0]
     fill_law(state)
-    share = state.floats[at.LAW, explore]
+    share = state.floats[R.outer_law, explore]
     fill_chances(params, state, explore)
     return exploit, explore, 1.0 / share, share
 
@@ -140,19 +150,19 @@ def fill_law(state: State) -> None:
     """Fill the law of exploration, which a decision keeps: feedback may come when another law explores."""
     floats, scalars, arms = state.floats, state.scalars, state.floats.shape[1]
     for arm in range(arms):
-        share = scalars[at.EVEN] / arms + scalars[at.POOLED_SHARE] * floats[ladder_at.LAW, arm]
-        if scalars[at.SEGMENT_SHARE] > 0.0:
-            share += scalars[at.SEGMENT_SHARE] * floats[at.LADDER_ROWS + ladder_at.LAW, arm]
-        floats[at.LAW, arm] = share
-    scalars[at.LAW_KNOWN] = 1.0
+        share = scalars[S.outer_even] / arms + scalars[S.pooled_share] * floats[R.law, arm]
+        if scalars[S.segment_share] > 0.0:
+            share += scalars[S.segment_share] * floats[R.segment_law, arm]
+        floats[R.outer_law, arm] = share
+    scalars[S.law_known] = 1.0
 
 
 @compiled
 def kind_of(scalars: Floats, floats: Floats, rung: int) -> int:
     """The kind of a rung; that of an adviser who says nothing is the ladder of all rounds."""
-    kind = int(scalars[at.KIND + rung])
-    if kind >= at.ADVICE and total(floats[at.ADVICE_AT + kind - at.ADVICE]) == 0.0:
-        return at.POOLED
+    kind = int(scalars[S.outer_kind + rung])
+    if kind >= ADVICE and total(floats[ADVICE_AT + kind - ADVICE]) == 0.0:
+        return POOLED
     return kind
 
 
@@ -160,13 +170,13 @@ def kind_of(scalars: Floats, floats: Floats, rung: int) -> int:
 def played(inner: Any, state: State, rung: int, stream: Words) -> int:
     """The arm that a rung exploits."""
     kind = kind_of(state.scalars, state.floats, rung)
-    if kind in (at.POOLED, at.SEGMENTS):
-        part = pooled(state) if kind == at.POOLED else segment(state)
+    if kind in (POOLED, SEGMENTS):
+        part = pooled(state) if kind == POOLED else segment(state)
         arm: int = exploited(part, drawn_rung(inner, part, stream), stream)
         return arm
-    if kind >= at.ADVICE:
-        return categorical(state.floats[at.ADVICE_AT + kind - at.ADVICE], 1.0, stream)
-    leader = int(state.scalars[at.ARM + rung])
+    if kind >= ADVICE:
+        return categorical(state.floats[ADVICE_AT + kind - ADVICE], 1.0, stream)
+    leader = int(state.scalars[S.outer_arm + rung])
     return leader if leader >= 0 else below(state.floats.shape[1], stream)
 
 
@@ -177,17 +187,17 @@ def fill_chances(params: Any, state: State, arm: int) -> None:
     set_shared(state)
     for rung in range(int(params.outer_rungs)):
         kind = kind_of(scalars, state.floats, rung)
-        if kind == at.POOLED:
+        if kind == POOLED:
             chance = ladder_chance(inner, pooled(state), arm)
-        elif kind == at.SEGMENTS:
+        elif kind == SEGMENTS:
             chance = ladder_chance(inner, segment(state), arm)
-        elif kind >= at.ADVICE:
-            chance = state.floats[at.ADVICE_AT + kind - at.ADVICE, arm]
-        elif scalars[at.ARM + rung] < 0.0:
+        elif kind >= ADVICE:
+            chance = state.floats[ADVICE_AT + kind - ADVICE, arm]
+        elif scalars[S.outer_arm + rung] < 0.0:
             chance = 1.0 / state.floats.shape[1]
         else:
-            chance = 1.0 if scalars[at.ARM + rung] == arm else 0.0
-        scalars[at.CHANCE + rung] = chance
+            chance = 1.0 if scalars[S.outer_arm + rung] == arm else 0.0
+        scalars[S.outer_chance + rung] = chance
 
 
 @compiled
@@ -196,7 +206,7 @@ def ladder_chance(inner: Any, part: State, arm: int) -> float:
     prepare_for(inner, part, arm)
     chance = 0.0
     for rung in range(int(inner.rungs)):
-        chance += part.scalars[ladder_at.WEIGHT + rung] * part.scalars[ladder_at.CHANCE + rung]
+        chance += part.scalars[LADDER.rung_weight + rung] * part.scalars[LADDER.rung_chance + rung]
     return chance
 
 
@@ -205,43 +215,51 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
     """Learn a loss: the rungs' losses, the regression, the two ladders, and how much the segments differ."""
     floats, scalars, inner = state.floats, state.scalars, ladder_params(params)
     segmented, rungs = params.segmented > 0.0, int(params.outer_rungs)
-    if scalars[at.ENTERING] > 0.0:
+    if scalars[S.entering] > 0.0:
         scalars[ROUND] -= 1.0  # as it was before the call
         init(params, state)
         scalars[ROUND] += 1.0
     known = scalars[ROUND] > 2.0  # the first loss only sets the level
     if known and weight > 0.0 and rungs > 1:
-        surprise = loss - (START + scalars[at.POOLED_AT + ladder_at.RISE])
+        surprise = loss - (START + scalars[S.rise])
         for rung in range(rungs):
-            scalars[at.STEP + rung] = scalars[at.CHANCE + rung] * (surprise * weight)
-        regret, whole = scalars[at.REGRET], scalars[at.HEDGE_SUM]
-        scalars[at.REGRET] = hedge_step(
-            scalars, rungs, at.PRIOR, at.LOSS, at.WEIGHT, at.STEP, whole, regret, params.outer_rate
+            scalars[S.outer_step + rung] = scalars[S.outer_chance + rung] * (surprise * weight)
+        regret, whole = scalars[S.outer_regret], scalars[S.outer_sum]
+        scalars[S.outer_regret] = hedge_step(
+            scalars,
+            rungs,
+            S.outer_prior,
+            S.outer_loss,
+            S.outer_weight,
+            S.outer_step,
+            whole,
+            regret,
+            params.outer_rate,
         )
     if weight > 0.0 and params.numbers > 0.0:
         note_regression(params, state, arm, loss)
     note_numbers(params, state)
-    if scalars[at.LAW_KNOWN] == 0.0:  # from a log
+    if scalars[S.law_known] == 0.0:  # from a log
         fill_law(state)
     for each in range(floats.shape[1]):
-        if floats[at.ABSENT, each] > 0.0:
-            floats[at.LAW, each] = -1.0
+        if floats[R.absent, each] > 0.0:
+            floats[R.outer_law, each] = -1.0
     seen, mean = (
-        floats[at.LADDER_ROWS + ladder_at.COUNTS, arm],
-        floats[at.LADDER_ROWS + ladder_at.MEANS, arm],
+        floats[R.segment_counts, arm],
+        floats[R.segment_means, arm],
     )
     set_shared(state)
-    cover_part(pooled(state), floats[at.LAW], arm, weight, loss)
+    cover_part(pooled(state), floats[R.outer_law], arm, weight, loss)
     ladder.update(inner, pooled(state), arm, weight, loss)
     if segmented:
-        scalars[at.SEGMENT_AT + ROUND] += 1.0  # a segment counts its own
-        cover_part(segment(state), floats[at.LAW], arm, weight, loss)
+        scalars[S.segment_round] += 1.0  # a segment counts its own
+        cover_part(segment(state), floats[R.outer_law], arm, weight, loss)
         ladder.update(inner, segment(state), arm, weight, loss)
         if weight > 0.0 and seen > 0.0:
-            scalars[at.WITHIN] += (loss - mean) * (loss - floats[at.LADDER_ROWS + ladder_at.MEANS, arm])
-            scalars[at.WITHIN_FREE] += 1.0
+            scalars[S.within] += (loss - mean) * (loss - floats[R.segment_means, arm])
+            scalars[S.within_free] += 1.0
         note_segment(state)
-    floats[at.ABSENT, :], scalars[at.LAW_KNOWN] = 0.0, 0.0
+    floats[R.absent, :], scalars[S.law_known] = 0.0, 0.0
     refresh(params, state)
 
 
@@ -251,7 +269,7 @@ def cover_part(part: State, law: Floats, explored: int, weight: float, loss: flo
     cover(part, law, loss)
     if weight * law[explored] > 1.0 + ROUNDING:  # a log may say that it was less likely
         limit_fall(part, explored, weight)
-    part.scalars[ladder_at.ORIGIN], part.scalars[ladder_at.JUDGED] = ladder_at.GIVEN, ladder_at.NOBODY
+    part.scalars[LADDER.origin], part.scalars[LADDER.judged] = GIVEN, NOBODY
 
 
 @compiled
@@ -261,22 +279,22 @@ def keyed_contextual(
     """The arm that a key exploits: the key draws the rung, and what that rung draws."""
     rung, soonest = 0, math.inf
     for each in range(rungs):
-        if scalars[at.WEIGHT + each] > 0.0:
-            time = -math.log(key_unit(key, RUNG, OUTER + each)) / scalars[at.WEIGHT + each]
+        if scalars[S.outer_weight + each] > 0.0:
+            time = -math.log(key_unit(key, RUNG, OUTER + each)) / scalars[S.outer_weight + each]
             if time < soonest:
                 rung, soonest = each, time
-    scalars[at.SERVED] = rung
+    scalars[S.served_rung] = rung
     kind = kind_of(scalars, floats, rung)
-    if kind == at.POOLED:
-        part, rows = scalars[at.POOLED_AT : at.SEGMENT_AT], floats[: at.LADDER_ROWS]
+    if kind == POOLED:
+        part, rows = scalars[S.pooled_round : S.segment_round], floats[:LADDER_ROWS]
         return keyed_ladder(part, rows, inner_rungs, serials, key)
-    if kind == at.SEGMENTS:
-        part, rows = scalars[at.SEGMENT_AT :], floats[at.LADDER_ROWS : 2 * at.LADDER_ROWS]
+    if kind == SEGMENTS:
+        part, rows = scalars[S.segment_round :], floats[LADDER_ROWS : 2 * LADDER_ROWS]
         return keyed_ladder(part, rows, inner_rungs, serials, key)
-    if kind >= at.ADVICE:
-        arm: int = keyed_race(floats[at.ADVICE_AT + kind - at.ADVICE], serials, key)
+    if kind >= ADVICE:
+        arm: int = keyed_race(floats[ADVICE_AT + kind - ADVICE], serials, key)
         return arm
-    leader = int(scalars[at.ARM + rung])
+    leader = int(scalars[S.outer_arm + rung])
     return leader if leader >= 0 else any_arm(serials, key)
 
 

@@ -28,9 +28,8 @@ from typing import Any
 from ...base.arrays import Floats
 from ..compose import START
 from ..jit import compiled
-from ..state import ARMS, EVENTS, ROUND, SECRET, SHARED_SCALARS, Layout, State
-from . import ladder_state as at_place
-from .ladder_state import COUNTS, LEADER, MEANS, PRECEDENCE, RISE
+from ..state import ARMS, EVENTS, ROUND, SECRET, SHARED_SCALARS, Layout, State, places_of, vector
+from . import ladder_state
 
 MOST_ADVISERS = 8
 MOST_NUMBERS = 32
@@ -42,68 +41,82 @@ MISSING = 1e140  # in place of a number that a context does not have; those that
 LARGEST_NUMBER = 1e100
 RECENT = 16  # so many values of a number are kept, and tell which are far out
 
-_LADDER = (*SHARED_SCALARS, *at_place.SCALARS)
-
-
-def _numbered(name: str, count: int = MOST_RUNGS) -> tuple[str, ...]:
-    return tuple(f"{name}_{number}" for number in range(count))
-
+_LADDER = (*SHARED_SCALARS, *ladder_state.SCALARS)
 
 # How much the segments differ. Of each segment: the squares of what its means differ from those of all, how many of
 # these are free, and how much a difference between segments counts in them. The sums of these over all segments.
 LEARNED_SCALARS = (
-    *("outer_regret", *_numbered("outer_loss")),
-    *("between", "between_free", "between_size", "within", "within_free"),
+    "outer_regret",
+    *vector("outer_loss", MOST_RUNGS),
+    "between",
+    "between_free",
+    "between_size",
+    "within",
+    "within_free",
 )
 DERIVED_SCALARS = (
-    *("entering", "wanted", "current", "outer_sum", "served_rung", "segment_level", "noise", "variety"),
-    *("outer_even", "pooled_share", "segment_share", "law_known"),
-    *_numbered("outer_weight"),
-    *_numbered("outer_prior"),
-    *_numbered("outer_kind"),
-    *_numbered("outer_arm"),
-    *_numbered("outer_chance"),
-    *_numbered("outer_step"),
+    "entering",
+    "wanted",
+    "current",
+    "outer_sum",
+    "served_rung",
+    "segment_level",
+    "noise",
+    "variety",
+    "outer_even",
+    "pooled_share",
+    "segment_share",
+    "law_known",  # whether the row "outer_law" is filled
+    *vector("outer_weight", MOST_RUNGS),
+    *vector("outer_prior", MOST_RUNGS),
+    *vector("outer_kind", MOST_RUNGS),
+    *vector("outer_arm", MOST_RUNGS),  # that a rung exploits, for rungs with one arm
+    *vector("outer_chance", MOST_RUNGS),  # of the explored arm under a rung
+    *vector("outer_step", MOST_RUNGS),
 )
-OWN_SCALARS = (*LEARNED_SCALARS, *DERIVED_SCALARS)
-REGRET = len(SHARED_SCALARS)
-LOSS = REGRET + 1
-BETWEEN, BETWEEN_FREE, BETWEEN_SIZE, WITHIN, WITHIN_FREE = range(LOSS + MOST_RUNGS, LOSS + MOST_RUNGS + 5)
-(ENTERING, WANTED, CURRENT, HEDGE_SUM, SERVED, LEVEL, NOISE, VARIETY) = range(
-    WITHIN_FREE + 1, WITHIN_FREE + 9
+# The two ladders follow, each with all its scalars; the names of the first, that of all rounds, are those of a ladder.
+NAMED_SCALARS = (
+    *LEARNED_SCALARS,
+    *DERIVED_SCALARS,
+    *(f"pooled_{name}" for name in SHARED_SCALARS),
+    *ladder_state.SCALARS,
+    *(f"segment_{name}" for name in _LADDER),
+    "segment_between",
+    "segment_between_free",
+    "segment_between_size",
 )
-EVEN, POOLED_SHARE, SEGMENT_SHARE = range(VARIETY + 1, VARIETY + 4)
-LAW_KNOWN = VARIETY + 4  # whether LAW is filled
-WEIGHT = LAW_KNOWN + 1
-PRIOR = WEIGHT + MOST_RUNGS
-KIND = PRIOR + MOST_RUNGS
-ARM = KIND + MOST_RUNGS  # that a rung exploits, for rungs with one arm
-CHANCE = ARM + MOST_RUNGS  # of the explored arm under a rung
-STEP = CHANCE + MOST_RUNGS
-POOLED_AT = STEP + MOST_RUNGS
-SEGMENT_AT = POOLED_AT + len(_LADDER)
-OWN_BETWEEN, OWN_FREE, OWN_SIZE = range(SEGMENT_AT + len(_LADDER), SEGMENT_AT + len(_LADDER) + 3)
+NAMED_FLOATS = (
+    *ladder_state.FLOATS,
+    *(f"segment_{name}" for name in ladder_state.FLOATS),
+    "outer_law",  # by which a decision explored, negative for arms that it could not choose
+    "absent",  # arms that were away
+    "value",  # shrunk means
+)
+S = places_of((*SHARED_SCALARS, *NAMED_SCALARS))
+R = places_of(NAMED_FLOATS)
 # As given; scaled; how often seen; their means; their deviations; work space; the last values of each; work space.
-NUMBERS_AT = OWN_SIZE + 1
+NUMBERS_AT = len(SHARED_SCALARS) + len(NAMED_SCALARS)
+LADDER_ROWS = len(ladder_state.FLOATS)
+ADVICE_AT = len(NAMED_FLOATS)
 
-LADDER_ROWS = len(at_place.FLOATS)
-# The law by which a decision explored, negative for arms that it could not choose; arms that were away; shrunk means.
-LAW, ABSENT, VALUE = range(2 * LADDER_ROWS, 2 * LADDER_ROWS + 3)
-ADVICE_AT = VALUE + 1
-
-KEPT = _numbered("outer_chance")  # what a pending decision keeps
+KEPT = vector("outer_chance", MOST_RUNGS)  # what a pending decision keeps
 
 # What is kept of every segment: its learned scalars, which are neighbours, its differences, and these rows.
 ROWS = (
-    *(at_place.ESTIMATES, at_place.COUNTS, at_place.MEANS, at_place.CENTRED),
-    *(at_place.RECENT_WEIGHT, at_place.RECENT_SUMS, at_place.RECENT_CENTRED),
+    R.estimates,
+    R.counts,
+    R.means,
+    R.centred_means,
+    R.recent_weight,
+    R.recent_sums,
+    R.recent_centred_sums,
 )
-FIRST_LEARNED = SEGMENT_AT + len(SHARED_SCALARS)
-LEARNED = len(at_place.LEARNED_SCALARS)
+FIRST_LEARNED = S.segment_rise
+LEARNED = len(ladder_state.LEARNED_SCALARS)
 KEPT_SCALARS = LEARNED + 3
 _KEPT_NAMES = (
-    *(f"segment_{at_place.FLOATS[row]}" for row in ROWS),
-    *(f"segment_{name}" for name in at_place.LEARNED_SCALARS),
+    *(f"segment_{ladder_state.FLOATS[row]}" for row in ROWS),
+    *(f"segment_{name}" for name in ladder_state.LEARNED_SCALARS),
     *("segment_between", "segment_between_free", "segment_between_size"),
 )
 
@@ -122,11 +135,7 @@ def layout(numbers: int, advisers: int, gated: bool = False) -> Layout:
     )
     return Layout(
         scalars=(
-            *OWN_SCALARS,
-            *(f"pooled_{name}" for name in SHARED_SCALARS),
-            *at_place.SCALARS,
-            *(f"segment_{name}" for name in _LADDER),
-            *("segment_between", "segment_between_free", "segment_between_size"),
+            *NAMED_SCALARS,
             *(f"number_given_{each}" for each in range(numbers)),
             *(f"number_scaled_{each}" for each in range(numbers)),
             *learned_numbers,
@@ -136,15 +145,13 @@ def layout(numbers: int, advisers: int, gated: bool = False) -> Layout:
             *(("vector_explained", "vector_size") if numbers else ()),
         ),
         floats=(
-            *at_place.FLOATS,
-            *(f"segment_{name}" for name in at_place.FLOATS),
-            *("outer_law", "absent", "value"),
+            *NAMED_FLOATS,
             *(f"advice_{each}" for each in range(advisers)),
             *linear,
         ),
         ints=("order", "segment_order"),
         learned=(
-            *at_place.LAYOUT.learned,
+            *ladder_state.LAYOUT.learned,
             *LEARNED_SCALARS,
             *_KEPT_NAMES,
             *learned_numbers,
@@ -156,45 +163,47 @@ def layout(numbers: int, advisers: int, gated: bool = False) -> Layout:
 
 
 PARAMS = (
-    *at_place.PARAMS,
+    *ladder_state.PARAMS,
     *("exploration", "outer_rate", "outer_rungs", "segmented", "numbers", "advisers", "gated"),
-    *_numbered("outer_prior"),
-    *_numbered("outer_kind"),
+    *vector("outer_prior", MOST_RUNGS),
+    *vector("outer_kind", MOST_RUNGS),
 )
 Params: Any = namedtuple("Params", PARAMS)  # type: ignore[misc]
-PRIORS_AT = len(at_place.PARAMS) + 7
+PRIORS_AT = len(ladder_state.PARAMS) + 7
 KINDS_AT = PRIORS_AT + MOST_RUNGS
-_INNER = len(at_place.PARAMS)
+_INNER = len(ladder_state.PARAMS)
 
 
 @compiled
 def ladder_params(params: Any) -> Any:
     """The parameters of the two ladders."""
-    return at_place.Params(*params[:_INNER])
+    return ladder_state.Params(*params[:_INNER])
 
 
 @compiled
 def pooled(state: State) -> State:
     """The ladder of all rounds, without a copy."""
-    return State(state.scalars[POOLED_AT:SEGMENT_AT], state.floats[:LADDER_ROWS], state.ints[:1])
+    return State(
+        state.scalars[S.pooled_round : S.segment_round], state.floats[:LADDER_ROWS], state.ints[:1]
+    )
 
 
 @compiled
 def segment(state: State) -> State:
     """The ladder of the segment at hand, without a copy."""
     rows = state.floats[LADDER_ROWS : 2 * LADDER_ROWS]
-    return State(state.scalars[SEGMENT_AT:OWN_BETWEEN], rows, state.ints[1:2])
+    return State(state.scalars[S.segment_round : S.segment_between], rows, state.ints[1:2])
 
 
 @compiled
 def set_shared(state: State) -> None:
     """Set the shared scalars of the two ladders; a segment counts its own rounds."""
     scalars = state.scalars
-    for at in (POOLED_AT, SEGMENT_AT):
+    for at in (S.pooled_round, S.segment_round):
         scalars[at + ARMS], scalars[at + SECRET] = scalars[ARMS], scalars[SECRET]
         scalars[at + EVENTS] = scalars[EVENTS]
-    scalars[POOLED_AT + ROUND] = scalars[ROUND]
-    scalars[SEGMENT_AT + ROUND] = 1.0 + scalars[SEGMENT_AT + at_place.SEEN]
+    scalars[S.pooled_round] = scalars[ROUND]
+    scalars[S.segment_round] = 1.0 + scalars[S.segment_seen]
 
 
 @compiled
@@ -220,7 +229,7 @@ def exchange(state: State, at: int, taking: bool) -> None:
     """Take what is kept at this place into the state of the segment at hand, or put it there."""
     scalars, arms = state.scalars, state.floats.shape[1]
     for each in range(KEPT_SCALARS):
-        own = FIRST_LEARNED + each if each < LEARNED else OWN_BETWEEN + each - LEARNED
+        own = FIRST_LEARNED + each if each < LEARNED else S.segment_between + each - LEARNED
         if taking:
             scalars[own] = scalars[at + each]
         else:
@@ -241,10 +250,10 @@ def change_segment(numbers: int, state: State) -> None:
     """Keep what is known of the segment at hand, and take the one that is wanted."""
     scalars, size = state.scalars, width(state.floats.shape[1])
     first = end_of_names(numbers)
-    if scalars[WANTED] != scalars[CURRENT]:
-        exchange(state, first + size * int(scalars[CURRENT]), False)
-        exchange(state, first + size * int(scalars[WANTED]), True)
-        scalars[CURRENT] = scalars[WANTED]
+    if scalars[S.wanted] != scalars[S.current]:
+        exchange(state, first + size * int(scalars[S.current]), False)
+        exchange(state, first + size * int(scalars[S.wanted]), True)
+        scalars[S.current] = scalars[S.wanted]
 
 
 def given(state: State, numbers: int) -> Any:
@@ -254,7 +263,7 @@ def given(state: State, numbers: int) -> Any:
 
 def chances(state: State, rungs: int) -> Any:
     """A view of what the rungs of a decision are judged with."""
-    return state.scalars[CHANCE : CHANCE + rungs]
+    return state.scalars[S.outer_chance : S.outer_chance + rungs]
 
 
 LEVEL_PRIOR = 2.0  # so many losses of a segment count for its level as much as none at all
@@ -270,8 +279,8 @@ def segment_level(state: State) -> float:
     """The mean of what a segment's losses differ from the arms' means in all rounds; 0 if none was seen."""
     floats, sum_of, count = state.floats, 0.0, 0.0
     for arm in range(floats.shape[1]):
-        seen = floats[LADDER_ROWS + COUNTS, arm]
-        sum_of += seen * (floats[LADDER_ROWS + MEANS, arm] - floats[MEANS, arm])
+        seen = floats[R.segment_counts, arm]
+        sum_of += seen * (floats[R.segment_means, arm] - floats[R.means, arm])
         count += seen
     return sum_of / count if count > 0.0 else 0.0
 
@@ -282,57 +291,61 @@ def note_segment(state: State) -> None:
     floats, scalars = state.floats, state.scalars
     level, squares, cells, count, counts_squared = segment_level(state), 0.0, 0.0, 0.0, 0.0
     for arm in range(floats.shape[1]):
-        seen = floats[LADDER_ROWS + COUNTS, arm]
+        seen = floats[R.segment_counts, arm]
         if seen > 0.0:
-            apart = floats[LADDER_ROWS + MEANS, arm] - floats[MEANS, arm] - level
+            apart = floats[R.segment_means, arm] - floats[R.means, arm] - level
             squares += seen * apart * apart
             cells += 1.0
             count += seen
             counts_squared += seen * seen
     free, size = max(cells - 1.0, 0.0), count - counts_squared / count if count > 0.0 else 0.0
-    scalars[BETWEEN] += squares - scalars[OWN_BETWEEN]
-    scalars[BETWEEN_FREE] += free - scalars[OWN_FREE]
-    scalars[BETWEEN_SIZE] += size - scalars[OWN_SIZE]
-    scalars[OWN_BETWEEN], scalars[OWN_FREE], scalars[OWN_SIZE] = squares, free, size
+    scalars[S.between] += squares - scalars[S.segment_between]
+    scalars[S.between_free] += free - scalars[S.segment_between_free]
+    scalars[S.between_size] += size - scalars[S.segment_between_size]
+    scalars[S.segment_between], scalars[S.segment_between_free], scalars[S.segment_between_size] = (
+        squares,
+        free,
+        size,
+    )
 
 
 @compiled
 def fill_values(state: State) -> None:
     """Fill every arm's shrunk mean in the segment at hand, less the level of the segment."""
     floats, scalars = state.floats, state.scalars
-    noise = scalars[WITHIN] / scalars[WITHIN_FREE] if scalars[WITHIN_FREE] > 0.0 else 0.0
+    noise = scalars[S.within] / scalars[S.within_free] if scalars[S.within_free] > 0.0 else 0.0
     variety = 0.0
-    if scalars[BETWEEN_SIZE] > 0.0:
-        more = scalars[BETWEEN] - scalars[BETWEEN_FREE] * noise
-        variety = max(more / scalars[BETWEEN_SIZE], 0.0)
+    if scalars[S.between_size] > 0.0:
+        more = scalars[S.between] - scalars[S.between_free] * noise
+        variety = max(more / scalars[S.between_size], 0.0)
     level, count = segment_level(state), 0.0
     for arm in range(floats.shape[1]):
-        value = floats[MEANS, arm]
-        if floats[COUNTS, arm] == 0.0:  # nobody has seen it
-            value = START + scalars[POOLED_AT + RISE]
-        seen = floats[LADDER_ROWS + COUNTS, arm]
+        value = floats[R.means, arm]
+        if floats[R.counts, arm] == 0.0:  # nobody has seen it
+            value = START + scalars[S.rise]
+        seen = floats[R.segment_counts, arm]
         count += seen
         if seen > 0.0 and variety > 0.0:
-            apart = floats[LADDER_ROWS + MEANS, arm] - value - level
+            apart = floats[R.segment_means, arm] - value - level
             value += apart * seen * variety / (seen * variety + noise)
-        floats[VALUE, arm] = value
-    scalars[NOISE], scalars[VARIETY] = noise, variety
-    scalars[LEVEL] = level * count / (count + LEVEL_PRIOR)
+        floats[R.value, arm] = value
+    scalars[S.noise], scalars[S.variety] = noise, variety
+    scalars[S.segment_level] = level * count / (count + LEVEL_PRIOR)
 
 
 @compiled
 def leader_of(params: Any, state: State, linear: bool) -> float:
     """The arm with the smallest value, or predicted loss, of those that were seen; the ladder's own leader if it ties."""
-    floats, leader = state.floats, float(state.scalars[POOLED_AT + LEADER])
+    floats, leader = state.floats, float(state.scalars[S.leader])
     best, trusted = leader, trust(params, state) if linear else 0.0
     if best < 0.0:
         return EVERYWHERE
-    least = predicted(params, state, int(best), trusted) if linear else floats[VALUE, int(best)]
+    least = predicted(params, state, int(best), trusted) if linear else floats[R.value, int(best)]
     for arm in range(floats.shape[1]):
-        if floats[COUNTS, arm] > 0.0:
-            value = predicted(params, state, arm, trusted) if linear else floats[VALUE, arm]
+        if floats[R.counts, arm] > 0.0:
+            value = predicted(params, state, arm, trusted) if linear else floats[R.value, arm]
             tied = value == least and best != leader
-            if value < least or (tied and floats[PRECEDENCE, arm] < floats[PRECEDENCE, int(best)]):
+            if value < least or (tied and floats[R.precedence, arm] < floats[R.precedence, int(best)]):
                 best, least = float(arm), value
     return best
 
@@ -411,7 +424,7 @@ def first_of_linear(params: Any) -> int:
 def starting_value(params: Any, state: State, arm: int) -> float:
     """What a regression predicts before it has learned: the shrunk mean, if there are segments."""
     if params.segmented > 0.0:
-        value: float = state.floats[VALUE, arm]
+        value: float = state.floats[R.value, arm]
         return value
     return START
 
@@ -444,7 +457,7 @@ def note_regression(params: Any, state: State, arm: int, loss: float) -> None:
     """
     floats, scalars, size = state.floats, state.scalars, int(params.numbers) + 1
     at, steps = first_of_linear(params), recent_at(int(params.numbers)) - size
-    level = scalars[LEVEL] if params.segmented > 0.0 else 0.0
+    level = scalars[S.segment_level] if params.segmented > 0.0 else 0.0
     said, whole = predicted(params, state, arm, 1.0), 1.0
     surprise = loss - level - said
     if params.gated > 0.0:

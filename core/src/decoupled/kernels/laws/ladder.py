@@ -18,9 +18,20 @@ from ..order.ranked import move_arm, rank_of, sort_arms
 from ..random.sampling import categorical, total
 from ..random.stream import below, uniform
 from ..state import ARMS, EVENTS, ROUND, State
-from . import ladder_state as at
 from .ladder_rungs import drawn_rung, exploited, fill_hedge, judge_rungs, prepare_judging
 from .ladder_state import (
+    ALL_ARMS,
+    ALPHA,
+    GIVEN,
+    MOST_RUNGS,
+    NO_ARMS,
+    NOBODY,
+    PRIORS_AT,
+    RATES_AT,
+    TINY,
+    N,
+    R,
+    S,
     cover,
     draw_precedence,
     extra_share,
@@ -39,21 +50,21 @@ from .surrogates import fill_limits, limited_surrogates
 def init(params: Any, state: State) -> None:
     """Rank the arms, tabulate what never changes, and derive the rest."""
     floats, scalars = state.floats, state.scalars
-    fill_limits(floats, at.RANK_LIMIT, (at.ALPHA + 1.0) / (2.0 * at.ALPHA))
-    sort_arms(floats[at.ESTIMATES], floats[at.RANKED], state.ints[at.ORDER])
+    fill_limits(floats, R.rank_limit, (ALPHA + 1.0) / (2.0 * ALPHA))
+    sort_arms(floats[R.estimates], floats[R.ranked], state.ints[N.order])
     draw_precedence(state)
-    scalars[at.UNSEEN] = 0.0
+    scalars[S.unseen] = 0.0
     for arm in range(floats.shape[1]):
-        count = floats[at.COUNTS, arm]
-        floats[at.INVERSES, arm] = 1.0 / count if count > 0.0 else 0.0
-        scalars[at.UNSEEN] += count == 0.0
-    scalars[at.SCALE] = params.c * scalars[ARMS] ** (1.0 / at.ALPHA - 0.5)
-    scalars[at.DRIFT_SCALE] = scalars[ARMS] ** (1.0 / at.ALPHA - 1.0)
-    for rung in range(at.MOST_RUNGS):
-        scalars[at.RATE + rung] = params[at.RATES_AT + rung]
-        scalars[at.PRIOR + rung] = params[at.PRIORS_AT + rung]
-    if scalars[at.FADE] == 0.0:  # at the start
-        scalars[at.FADE] = 1.0
+        count = floats[R.counts, arm]
+        floats[R.inverse_counts, arm] = 1.0 / count if count > 0.0 else 0.0
+        scalars[S.unseen] += count == 0.0
+    scalars[S.scale] = params.c * scalars[ARMS] ** (1.0 / ALPHA - 0.5)
+    scalars[S.drift_scale] = scalars[ARMS] ** (1.0 / ALPHA - 1.0)
+    for rung in range(MOST_RUNGS):
+        scalars[S.rung_rate + rung] = params[RATES_AT + rung]
+        scalars[S.rung_prior + rung] = params[PRIORS_AT + rung]
+    if scalars[S.recent_fade] == 0.0:  # at the start
+        scalars[S.recent_fade] = 1.0
     refresh(params, state)
 
 
@@ -61,25 +72,27 @@ def init(params: Any, state: State) -> None:
 def refresh(params: Any, state: State) -> None:
     """Derive rates, surrogates, the rungs' weights, the two best arms and the baselines."""
     floats, scalars = state.floats, state.scalars
-    unit = max(MOST_SPREAD * scalars[at.LARGEST] * scalars[at.LARGEST], at.TINY)
-    eta = scalars[at.SCALE] / math.sqrt(unit + scalars[at.SPREAD] + scalars[at.SPREAD_FLOOR])
-    scalars[at.ETA], scalars[at.JUDGED] = eta, at.NOBODY
-    exponent = 0.5 * (at.ALPHA + 1.0)
-    limited_surrogates(floats, at.RANK_LIMIT, floats[at.RANKED], eta, exponent, 1.0, floats[at.SURROGATE])
-    scalars[at.SURROGATE_SUM] = total(floats[at.SURROGATE])
+    unit = max(MOST_SPREAD * scalars[S.largest] * scalars[S.largest], TINY)
+    eta = scalars[S.scale] / math.sqrt(unit + scalars[S.spread] + scalars[S.spread_floor])
+    scalars[S.eta], scalars[S.judged] = eta, NOBODY
+    exponent = 0.5 * (ALPHA + 1.0)
+    limited_surrogates(floats, R.rank_limit, floats[R.ranked], eta, exponent, 1.0, floats[R.surrogate])
+    scalars[S.surrogate_sum] = total(floats[R.surrogate])
     rungs = int(params.rungs)
     if rungs > 1:
-        regret, rate = scalars[at.REGRET], params.hedge_rate
-        scalars[at.HEDGE_SUM] = fill_hedge(scalars, rungs, at.PRIOR, at.LOSS, at.WEIGHT, regret, rate)
+        regret, rate = scalars[S.hedge_regret], params.hedge_rate
+        scalars[S.hedge_sum] = fill_hedge(
+            scalars, rungs, S.rung_prior, S.rung_loss, S.rung_weight, regret, rate
+        )
     else:
-        scalars[at.WEIGHT] = 1.0
-    scalars[at.MIXED], scalars[at.EVEN_SHARE] = 0.0, params.uniform_share / floats.shape[1]
+        scalars[S.rung_weight] = 1.0
+    scalars[S.mixed], scalars[S.even_share] = 0.0, params.uniform_share / floats.shape[1]
     if params.top_two_share > 0.0:
-        trusted = scalars[at.WEIGHT + rungs - 1]
+        trusted = scalars[S.rung_weight + rungs - 1]
         if params.recency > 0.0:
-            trusted += scalars[at.WEIGHT + rungs - 2]
+            trusted += scalars[S.rung_weight + rungs - 2]
         share = params.top_two_share * max(trusted, params.top_two_floor)
-        scalars[at.MIXED] = (1.0 - params.uniform_share) * share
+        scalars[S.mixed] = (1.0 - params.uniform_share) * share
         find_best(params, state)
     fill_baselines(state)
 
@@ -90,7 +103,7 @@ def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, f
     exploit = exploited(state, drawn_rung(params, state, stream), stream)
     explore, rank = explored(params, state, stream)
     share = share_of(state, explore, rank)
-    if params.rungs > 1.0 and state.scalars[at.COVERED] == at.ALL_ARMS:
+    if params.rungs > 1.0 and state.scalars[S.covered] == ALL_ARMS:
         prepare_judging(params, state, explore, rank)
     return exploit, explore, 1.0 / share, share
 
@@ -98,22 +111,22 @@ def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, f
 @compiled
 def explored(params: Any, state: State, stream: Words) -> tuple[int, int]:
     """Draw the arm to explore; return it and its rank."""
-    floats, scalars, order = state.floats, state.scalars, state.ints[at.ORDER]
-    mixed, mark = scalars[at.MIXED], uniform(stream)
+    floats, scalars, order = state.floats, state.scalars, state.ints[N.order]
+    mixed, mark = scalars[S.mixed], uniform(stream)
     if mark <= mixed:
         arm = one_of_best(state, mark / mixed, stream)
-        return arm, rank_of(floats[at.RANKED], order, floats[at.ESTIMATES, arm], arm, 0)
+        return arm, rank_of(floats[R.ranked], order, floats[R.estimates, arm], arm, 0)
     if mark <= mixed + params.uniform_share:
         rank = below(len(order), stream)
     else:
-        rank = categorical(floats[at.SURROGATE], scalars[at.SURROGATE_SUM], stream)
+        rank = categorical(floats[R.surrogate], scalars[S.surrogate_sum], stream)
     return order[rank], rank
 
 
 @compiled
 def share_of(state: State, arm: int, rank: int) -> float:
     """The probability with which an arm of this rank is explored."""
-    share: float = surrogate_share(state) * state.floats[at.SURROGATE, rank] + state.scalars[at.EVEN_SHARE]
+    share: float = surrogate_share(state) * state.floats[R.surrogate, rank] + state.scalars[S.even_share]
     return share + extra_share(state, arm)
 
 
@@ -121,43 +134,43 @@ def share_of(state: State, arm: int, rank: int) -> float:
 def update(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
     """Learn a loss: the rungs' losses, the means, the estimates, and what the rates and the baseline come from."""
     scalars = state.scalars
-    scalars[at.SEEN] += 1.0
-    mean = START + scalars[at.RISE]
+    scalars[S.seen] += 1.0
+    mean = START + scalars[S.rise]
     if scalars[ROUND] <= 2.0:
         # The first loss only sets the level: there was no baseline to compare it with.
-        scalars[at.RISE], scalars[at.LEAST] = loss - START, loss
-        state.floats[at.ESTIMATES, :] = 0.0  # what unavailable arms were charged for this loss
-        sort_arms(state.floats[at.ESTIMATES], state.floats[at.RANKED], state.ints[at.ORDER])
+        scalars[S.rise], scalars[S.least] = loss - START, loss
+        state.floats[R.estimates, :] = 0.0  # what unavailable arms were charged for this loss
+        sort_arms(state.floats[R.estimates], state.floats[R.ranked], state.ints[N.order])
         if weight > 0.0:
             learn_means(params, state, arm, loss, loss)
     else:
-        origin = scalars[at.ORIGIN]
-        late = origin != at.GIVEN and origin != scalars[at.VERSION]
+        origin = scalars[S.origin]
+        late = origin != GIVEN and origin != scalars[S.version]
         if late:
-            cover(state, state.floats[at.LAW], loss)
-        elif scalars[at.COVERED] == at.NO_ARMS:
+            cover(state, state.floats[R.law], loss)
+        elif scalars[S.covered] == NO_ARMS:
             fill_baselines(state)
             limit_fall(state, arm, weight)
-            scalars[at.JUDGED] = at.NOBODY
-        surprise = loss - state.floats[at.BASELINE, arm]
+            scalars[S.judged] = NOBODY
+        surprise = loss - state.floats[R.baseline, arm]
         if weight > 0.0:  # 0: the arm is gone, and only the baselines of the others count
             # What was decided before the first loss is not judged.
-            if scalars[at.JUDGED] == arm or not late:
+            if scalars[S.judged] == arm or not late:
                 judge_rungs(params, state, arm, weight, loss)
             learn_means(params, state, arm, loss, mean)
         move_estimates(state, arm, weight * surprise)
-        unit = min(1.0, 2.0 * scalars[at.LARGEST])
-        drift = unit * scalars[at.DRIFT] * scalars[at.DRIFT_SCALE]
-        scalars[at.SPREAD] += MOST_SPREAD * (surprise * surprise + drift)
-        scalars[at.LEAST] = min(scalars[at.LEAST], loss)
-        scalars[at.RISE] += max(params.mean_rate, 1.0 / scalars[at.SEEN]) * (loss - mean)
+        unit = min(1.0, 2.0 * scalars[S.largest])
+        drift = unit * scalars[S.drift] * scalars[S.drift_scale]
+        scalars[S.spread] += MOST_SPREAD * (surprise * surprise + drift)
+        scalars[S.least] = min(scalars[S.least], loss)
+        scalars[S.rise] += max(params.mean_rate, 1.0 / scalars[S.seen]) * (loss - mean)
         # The unit is at least the range of the gate, B - least, also if the level moves in small steps.
-        level = START + scalars[at.RISE] - scalars[at.LEAST]
-        largest = max(max(scalars[at.LARGEST], abs(surprise)), level)
-        scalars[at.LARGEST] = largest
+        level = START + scalars[S.rise] - scalars[S.least]
+        largest = max(max(scalars[S.largest], abs(surprise)), level)
+        scalars[S.largest] = largest
         # Round by round, so that a late record of the unit does not make the rates fall for all rounds at once.
-        scalars[at.SPREAD_FLOOR] += params.least_spread * MOST_SPREAD * largest * largest
-    scalars[at.VERSION] = scalars[EVENTS]
+        scalars[S.spread_floor] += params.least_spread * MOST_SPREAD * largest * largest
+    scalars[S.version] = scalars[EVENTS]
     refresh(params, state)
 
 
@@ -175,8 +188,8 @@ def move_estimates(state: State, moved: int, amount: float) -> None:
 
     The baselines of neighbours are almost equal, so few arms pass another.
     """
-    floats, order = state.floats, state.ints[at.ORDER]
-    estimates, ranked, baseline = floats[at.ESTIMATES], floats[at.RANKED], floats[at.BASELINE]
+    floats, order = state.floats, state.ints[N.order]
+    estimates, ranked, baseline = floats[R.estimates], floats[R.ranked], floats[R.baseline]
     if amount != 0.0:
         move_arm(ranked, order, moved, estimates[moved], estimates[moved] + amount)
     last, last_arm = -math.inf, -1

@@ -23,8 +23,7 @@ from ..random.keyed import RUNG, any_arm, key_unit, leader_at
 from ..random.sampling import failures, pareto_leader, total
 from ..random.stream import below, hashed_unit, key_with, uniform
 from ..state import State
-from . import ladder_state as at
-from .ladder_state import event_key
+from .ladder_state import ALL_ARMS, ALPHA, BY_MEAN, N, R, S, event_key
 
 SMALLEST_REGRET = 1e-200  # in place of 0: the rate is then so large that only the best rungs have weight
 
@@ -168,28 +167,28 @@ def drawn_rung(params: Any, state: State, stream: Words) -> int:
     """A rung, drawn by its weight."""
     rung = 0
     if params.rungs > 1.0:
-        mark = uniform(stream) - state.scalars[at.WEIGHT]
+        mark = uniform(stream) - state.scalars[S.rung_weight]
         while mark > 0.0 and rung + 1 < int(params.rungs):
             rung += 1
-            mark -= state.scalars[at.WEIGHT + rung]
+            mark -= state.scalars[S.rung_weight + rung]
     return rung
 
 
 @compiled
 def leader_of_rung(scalars: Floats, rate: float) -> int:
     """The leader that a rung on means exploits; -1 if no arm was seen."""
-    return int(scalars[at.LEADER if rate == at.BY_MEAN else at.RECENT_LEADER])
+    return int(scalars[S.leader if rate == BY_MEAN else S.recent_leader])
 
 
 @compiled
 def exploited(state: State, rung: int, stream: Words) -> int:
     """The arm that a rung exploits."""
-    ranked, order, scalars = state.floats[at.RANKED], state.ints[at.ORDER], state.scalars
-    rate = scalars[at.RATE + rung]
+    ranked, order, scalars = state.floats[R.ranked], state.ints[N.order], state.scalars
+    rate = scalars[S.rung_rate + rung]
     if rate < 0.0:
         leader = leader_of_rung(scalars, rate)
         return leader if leader >= 0 else below(len(order), stream)
-    arm: int = order[pareto_leader(ranked, scalars[at.ETA] * rate, at.ALPHA, stream)]
+    arm: int = order[pareto_leader(ranked, scalars[S.eta] * rate, ALPHA, stream)]
     return arm
 
 
@@ -202,11 +201,11 @@ def prepare_judging(params: Any, state: State, arm: int, rank: int) -> None:
     less the highest baseline. They belong to the state of the decision, as the baseline of the explored arm: when a late
     loss arrives, other laws play. One event in one state gives the same draws again, so it does not matter whether this is called once or more often.
     """
-    scalars, order = state.scalars, state.ints[at.ORDER]
-    ranked, baseline = state.floats[at.RANKED], state.floats[at.BASELINE]
+    scalars, order = state.scalars, state.ints[N.order]
+    ranked, baseline = state.floats[R.ranked], state.floats[R.baseline]
     key = key_with(event_key(state), float(arm))
     for rung in range(int(params.rungs)):
-        rate = scalars[at.RATE + rung]
+        rate = scalars[S.rung_rate + rung]
         if rate < 0.0:
             leader = leader_of_rung(scalars, rate)
             if leader >= 0:
@@ -214,17 +213,17 @@ def prepare_judging(params: Any, state: State, arm: int, rank: int) -> None:
             else:
                 chance, mean_baseline = 1.0 / len(order), total(baseline) / len(order)
         else:
-            chance, rival = chance_against(ranked, rank, scalars[at.ETA] * rate, at.ALPHA, key)
+            chance, rival = chance_against(ranked, rank, scalars[S.eta] * rate, ALPHA, key)
             mean_baseline = chance * baseline[arm] + (1.0 - chance) * baseline[order[rival]]
-        scalars[at.CHANCE + rung] = chance
-        scalars[at.OFFSET + rung] = mean_baseline - scalars[at.HIGHEST]
-    scalars[at.JUDGED], scalars[at.OWN_BASELINE] = arm, baseline[arm]
+        scalars[S.rung_chance + rung] = chance
+        scalars[S.rung_offset + rung] = mean_baseline - scalars[S.highest]
+    scalars[S.judged], scalars[S.own_baseline] = arm, baseline[arm]
 
 
 @compiled
 def prepare_for(params: Any, state: State, arm: int) -> None:
     """Do the same for an arm whose rank is not at hand."""
-    rank = rank_of(state.floats[at.RANKED], state.ints[at.ORDER], state.floats[at.ESTIMATES, arm], arm, 0)
+    rank = rank_of(state.floats[R.ranked], state.ints[N.order], state.floats[R.estimates, arm], arm, 0)
     prepare_judging(params, state, arm, rank)
 
 
@@ -232,16 +231,26 @@ def prepare_for(params: Any, state: State, arm: int) -> None:
 def judge_rungs(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
     """Let the hedge learn every rung's estimated loss, less the highest baseline."""
     scalars, rungs = state.scalars, int(params.rungs)
-    if rungs == 1 or scalars[at.COVERED] != at.ALL_ARMS:
+    if rungs == 1 or scalars[S.covered] != ALL_ARMS:
         return
-    if scalars[at.JUDGED] != arm:
+    if scalars[S.judged] != arm:
         prepare_for(params, state, arm)
-    surprise = (loss - scalars[at.OWN_BASELINE]) * weight
+    surprise = (loss - scalars[S.own_baseline]) * weight
     for rung in range(rungs):
-        scalars[at.STEP + rung] = scalars[at.CHANCE + rung] * surprise + scalars[at.OFFSET + rung]
-    regret, whole = scalars[at.REGRET], scalars[at.HEDGE_SUM]
-    scalars[at.REGRET] = hedge_step(
-        scalars, rungs, at.PRIOR, at.LOSS, at.WEIGHT, at.STEP, whole, regret, params.hedge_rate
+        scalars[S.rung_step + rung] = (
+            scalars[S.rung_chance + rung] * surprise + scalars[S.rung_offset + rung]
+        )
+    regret, whole = scalars[S.hedge_regret], scalars[S.hedge_sum]
+    scalars[S.hedge_regret] = hedge_step(
+        scalars,
+        rungs,
+        S.rung_prior,
+        S.rung_loss,
+        S.rung_weight,
+        S.rung_step,
+        whole,
+        regret,
+        params.hedge_rate,
     )
 
 
@@ -250,12 +259,12 @@ def keyed_ladder(scalars: Floats, floats: Floats, rungs: int, serials: Ints, key
     """The arm that a key exploits: the key draws the rung and the perturbations, and any arm while none was seen."""
     rung, soonest = 0, math.inf
     for each in range(rungs):
-        if scalars[at.WEIGHT + each] > 0.0:
-            time = -math.log(key_unit(key, RUNG, each)) / scalars[at.WEIGHT + each]
+        if scalars[S.rung_weight + each] > 0.0:
+            time = -math.log(key_unit(key, RUNG, each)) / scalars[S.rung_weight + each]
             if time < soonest:
                 rung, soonest = each, time
-    rate = scalars[at.RATE + rung]
+    rate = scalars[S.rung_rate + rung]
     if rate >= 0.0:
-        return leader_at(floats[at.ESTIMATES], scalars[at.ETA] * rate, at.ALPHA, serials, key)
+        return leader_at(floats[R.estimates], scalars[S.eta] * rate, ALPHA, serials, key)
     leader = leader_of_rung(scalars, rate)
     return leader if leader >= 0 else any_arm(serials, key)

@@ -26,7 +26,7 @@ from ...base.arrays import Floats, Words
 from ..compose import MOST_SPREAD, START
 from ..jit import compiled
 from ..random.stream import below, hashed_unit, key_with, scrambled
-from ..state import EVENTS, ROUND, SECRET, SHARED_SCALARS, Layout, State
+from ..state import EVENTS, ROUND, SECRET, Layout, State, vector
 
 ALPHA = 3.0  # of the Pareto perturbations
 MOST_RATES = 4
@@ -50,65 +50,90 @@ GIVEN, NO_STATE = -1.0, -2.0
 _PURPOSE_OF_ORDER = np.uint64(0x7072656365646573)  # apart from the secret's other uses
 TINY = 1e-24  # in place of a largest surprise of 0, so that rates are finite
 
-ESTIMATES, RANKED, RANK_LIMIT, SURROGATE, BASELINE, COUNTS, MEANS, CENTRED, INVERSES, BOUND = range(10)
-PRECEDENCE = 10  # of arms with equal means the one with the least comes first
-LAW = 11  # of exploration, in the state of the decision
-RECENT_WEIGHT, RECENT_SUMS, RECENT_CENTRED = 12, 13, 14  # of the last losses, before the common discount
-FLOATS = (
-    *("estimates", "ranked", "rank_limit", "surrogate", "baseline"),
-    *("counts", "means", "centred_means", "inverse_counts", "bound", "precedence", "law"),
-    *("recent_weight", "recent_sums", "recent_centred_sums"),
-)
-ORDER = 0
-
-
-def _numbered(name: str) -> tuple[str, ...]:
-    return tuple(f"{name}_{number}" for number in range(MOST_RUNGS))
-
+BEST = 4  # the arms that are explored because of their means
 
 LEARNED_SCALARS = (
-    *("rise", "seen", "least", "largest", "spread", "spread_floor", "raw_error", "centred_error"),
-    *("recent_fade", "past_raw_error", "past_centred_error", "recent_raw_error", "recent_centred_error"),
-    *("error_count", "version", "hedge_regret"),
-    *_numbered("rung_loss"),
+    "rise",  # of the running mean of all losses, above START
+    "seen",
+    "least",
+    "largest",
+    "spread",
+    "spread_floor",
+    # The errors of all means and of recent ones, each of losses and of centred losses, and the number of losses they count.
+    "raw_error",
+    "centred_error",
+    "recent_fade",
+    "past_raw_error",
+    "past_centred_error",
+    "recent_raw_error",
+    "recent_centred_error",
+    "error_count",
+    "version",  # the number of events up to the last update
+    "hedge_regret",
+    *vector("rung_loss", MOST_RUNGS),
 )
 DERIVED_SCALARS = (
-    *("scale", "drift_scale", "eta", "surrogate_sum", "mixed", "unseen", "even_share", "highest"),
-    *("drift", "covered", "hedge_sum", "judged", "origin", "own_baseline"),
-    *("leader", "challenger", "recent_leader", "recent_challenger"),
-    *("leader_share", "challenger_share", "recent_leader_share", "recent_challenger_share"),
-    *_numbered("rung_weight"),
-    *_numbered("rung_prior"),
-    *_numbered("rung_rate"),
-    *_numbered("rung_step"),
-    *_numbered("rung_chance"),
-    *_numbered("rung_offset"),
+    "scale",
+    "drift_scale",
+    "eta",
+    "surrogate_sum",
+    "mixed",
+    "unseen",
+    "even_share",
+    "highest",
+    "drift",
+    "covered",
+    "hedge_sum",
+    "judged",
+    "origin",
+    "own_baseline",
+    # The BEST arms, and of what they are explored together the share of each.
+    "leader",
+    "challenger",
+    "recent_leader",
+    "recent_challenger",
+    "leader_share",
+    "challenger_share",
+    "recent_leader_share",
+    "recent_challenger_share",
+    *vector("rung_weight", MOST_RUNGS),
+    *vector("rung_prior", MOST_RUNGS),
+    *vector(
+        "rung_rate", MOST_RUNGS
+    ),  # as multiples of the rate of exploration; negative for the leaders by mean
+    *vector("rung_step", MOST_RUNGS),
+    *vector("rung_chance", MOST_RUNGS),  # of the explored arm under a rung, given the draws of its rivals
+    *vector("rung_offset", MOST_RUNGS),  # of a rung's loss, whatever the loss of the explored arm
 )
 SCALARS = (*LEARNED_SCALARS, *DERIVED_SCALARS)
-(RISE, SEEN, LEAST, LARGEST, SPREAD, SPREAD_FLOOR, RAW_ERROR, CENTRED_ERROR) = range(
-    len(SHARED_SCALARS), len(SHARED_SCALARS) + 8
+FLOATS = (
+    "estimates",
+    "ranked",
+    "rank_limit",
+    "surrogate",
+    "baseline",
+    "counts",
+    "means",
+    "centred_means",
+    "inverse_counts",
+    "bound",
+    "precedence",  # of arms with equal means the one with the least comes first
+    "law",  # of exploration, in the state of the decision
+    # Of the last losses, before the common discount.
+    "recent_weight",
+    "recent_sums",
+    "recent_centred_sums",
 )
-# The errors of all means and of recent ones, each of losses and of centred losses, and the number of losses they count.
-FADE, PAST_ERROR, RECENT_ERROR, ERRORS = (CENTRED_ERROR + more for more in (1, 2, 4, 6))
-VERSION, REGRET = ERRORS + 1, ERRORS + 2  # the version is the number of events up to the last update
-LOSS = REGRET + 1
-(SCALE, DRIFT_SCALE, ETA, SURROGATE_SUM, MIXED, UNSEEN, EVEN_SHARE, HIGHEST) = range(
-    LOSS + MOST_RUNGS, LOSS + MOST_RUNGS + 8
-)
-DRIFT, COVERED, HEDGE_SUM, JUDGED, ORIGIN, OWN_BASELINE = range(HIGHEST + 1, HIGHEST + 7)
-BEST = 4  # the arms that are explored because of their means
-LEADER, CHALLENGER, RECENT_LEADER, RECENT_CHALLENGER = range(OWN_BASELINE + 1, OWN_BASELINE + 1 + BEST)
-BEST_SHARE = LEADER + BEST  # of what the best arms are explored together
-WEIGHT = BEST_SHARE + BEST
-PRIOR = WEIGHT + MOST_RUNGS
-RATE = PRIOR + MOST_RUNGS  # as multiples of the rate of exploration; negative for the leaders by mean
-STEP = RATE + MOST_RUNGS
-CHANCE = STEP + MOST_RUNGS  # of the explored arm under a rung, given the draws of its rivals
-OFFSET = CHANCE + MOST_RUNGS  # of a rung's loss, whatever the loss of the explored arm
 
 # What a pending decision keeps beside its law of exploration: the explored arm, its origin, and what its rungs are judged
 # with.
-KEPT = ("judged", *_numbered("rung_chance"), *_numbered("rung_offset"), "origin", "own_baseline")
+KEPT = (
+    "judged",
+    *vector("rung_chance", MOST_RUNGS),
+    *vector("rung_offset", MOST_RUNGS),
+    "origin",
+    "own_baseline",
+)
 
 LAYOUT = Layout(
     scalars=SCALARS,
@@ -121,11 +146,13 @@ LAYOUT = Layout(
     ),
 )
 
+S, R, N = LAYOUT.places()
+
 # Rates are multiples of c, and BY_MEAN and BY_RECENT_MEAN stand for the leaders by mean. `recency` is 1 / memory.
 PARAMS = (
     *("c", "mean_rate", "least_spread", "hedge_rate", "top_two_share", "top_two_floor"),
     "uniform_share",
-    *("recency", "rungs", *_numbered("rate"), *_numbered("prior")),
+    *("recency", "rungs", *vector("rate", MOST_RUNGS), *vector("prior", MOST_RUNGS)),
 )
 Params: Any = namedtuple("Params", PARAMS)  # type: ignore[misc]
 RATES_AT = PARAMS.index("rate_0")
@@ -141,13 +168,13 @@ def event_key(state: State) -> np.uint64:
     """
     scalars = state.scalars
     key = scrambled(scrambled(np.uint64(int(scalars[SECRET]))) ^ np.uint64(int(2.0 * scalars[EVENTS])))
-    return key_with(key_with(key, START + scalars[RISE]), scalars[SPREAD])
+    return key_with(key_with(key, START + scalars[S.rise]), scalars[S.spread])
 
 
 @compiled
 def draw_precedence(state: State) -> None:
     """Give every arm that has none a place in the order in which arms tie. The secret draws it, once."""
-    scalars, precedence = state.scalars, state.floats[PRECEDENCE]
+    scalars, precedence = state.scalars, state.floats[R.precedence]
     key = key_with(scrambled(np.uint64(int(scalars[SECRET])) ^ _PURPOSE_OF_ORDER), scalars[ROUND])
     for arm in range(len(precedence)):
         if precedence[arm] == 0.0:
@@ -216,34 +243,36 @@ def find_best(params: Any, state: State) -> None:
     The recent leader is the leader by mean unless the recent means have predicted better, by a margin.
     """
     floats, scalars = state.floats, state.scalars
-    kind = 0 if scalars[RAW_ERROR] <= scalars[CENTRED_ERROR] else 1
-    means, inverses = floats[MEANS + kind], floats[INVERSES]
-    costs, recent, recent_inverses = floats[BASELINE], floats[BOUND], floats[LAW]  # filled after this
+    kind = 0 if scalars[S.raw_error] <= scalars[S.centred_error] else 1
+    means, inverses = floats[R.means + kind], floats[R.inverse_counts]
+    costs, recent, recent_inverses = floats[R.baseline], floats[R.bound], floats[R.law]  # filled after this
     fill_seen_means(means, inverses, costs)
     leader, challenger, recent_challenger = arm_with_least(state, costs), -1, -1
     recent_leader, trusted = leader, False
-    if leader >= 0 and scalars[UNSEEN] == 0.0:
-        spread = scalars[SPREAD] / (MOST_SPREAD * max(scalars[SEEN], 1.0))
+    if leader >= 0 and scalars[S.unseen] == 0.0:
+        spread = scalars[S.spread] / (MOST_SPREAD * max(scalars[S.seen], 1.0))
         slack = SLACK * math.sqrt(spread)
         fill_costs(means, inverses, leader, slack, -math.inf, costs)
         challenger = arm_with_least(state, costs)
         if params.recency > 0.0:
-            past = scalars[PAST_ERROR + kind]
-            trusted = scalars[RECENT_ERROR + kind] + MARGIN * past / max(scalars[ERRORS], 1.0) < past
-            fill_recent_means(state, means, floats[RECENT_SUMS + kind], recent, recent_inverses)
+            past = scalars[S.past_raw_error + kind]
+            trusted = (
+                scalars[S.recent_raw_error + kind] + MARGIN * past / max(scalars[S.error_count], 1.0) < past
+            )
+            fill_recent_means(state, means, floats[R.recent_sums + kind], recent, recent_inverses)
             if trusted:
                 recent_leader = arm_with_least(state, recent)
             fill_costs(recent, recent_inverses, recent_leader, slack, slack, costs)
             recent_challenger = arm_with_least(state, costs)
-    scalars[LEADER], scalars[CHALLENGER] = leader, challenger
-    scalars[RECENT_LEADER], scalars[RECENT_CHALLENGER] = recent_leader, recent_challenger
+    scalars[S.leader], scalars[S.challenger] = leader, challenger
+    scalars[S.recent_leader], scalars[S.recent_challenger] = recent_leader, recent_challenger
     fill_best_shares(params, state, trusted)
 
 
 @compiled
 def fill_recent_means(state: State, means: Floats, sums: Floats, recent: Floats, inverses: Floats) -> None:
     """Fill the recent means, in which the mean of all losses counts as TRUST losses, and 1 / (weight + LEAST_WEIGHT)."""
-    weights, fade = state.floats[RECENT_WEIGHT], state.scalars[FADE]
+    weights, fade = state.floats[R.recent_weight], state.scalars[S.recent_fade]
     for arm in range(len(weights)):
         weight = fade * weights[arm]
         whole, seen = weight + TRUST, weight + LEAST_WEIGHT
@@ -255,26 +284,26 @@ def fill_recent_means(state: State, means: Floats, sums: Floats, recent: Floats,
 @compiled
 def fill_best_shares(params: Any, state: State, trusted: bool) -> None:
     """Fill the shares of the best arms; if the recent leader is trusted, its challenger is the recent challenger."""
-    scalars, last = state.scalars, WEIGHT + int(params.rungs) - 1
+    scalars, last = state.scalars, S.rung_weight + int(params.rungs) - 1
     by_mean, recent = LEADERS_SHARE, 0.0
     challenging, recent_challenging = 1.0 - LEADERS_SHARE, 0.0
-    if scalars[RECENT_CHALLENGER] >= 0.0:
+    if scalars[S.recent_challenger] >= 0.0:
         weight = scalars[last - 1] + scalars[last]
         part = LEAST_RECENT + (MORE_RECENT * scalars[last] / weight if weight > 0.0 else 0.0)
         by_mean, recent = LEADERS_SHARE * (1.0 - part), LEADERS_SHARE * part
         challenging = CHALLENGERS_SHARE * (1.0 - part if trusted else 1.0)
         recent_challenging = 1.0 - LEADERS_SHARE - challenging
-    elif scalars[CHALLENGER] < 0.0:  # a single arm, or unseen ones, which have the other half
+    elif scalars[S.challenger] < 0.0:  # a single arm, or unseen ones, which have the other half
         challenging = 0.0
-        by_mean = 1.0 if scalars[UNSEEN] == 0.0 else LEADERS_SHARE
-    scalars[BEST_SHARE], scalars[BEST_SHARE + 1] = by_mean, challenging
-    scalars[BEST_SHARE + 2], scalars[BEST_SHARE + 3] = recent, recent_challenging
+        by_mean = 1.0 if scalars[S.unseen] == 0.0 else LEADERS_SHARE
+    scalars[S.leader_share], scalars[S.leader_share + 1] = by_mean, challenging
+    scalars[S.leader_share + 2], scalars[S.leader_share + 3] = recent, recent_challenging
 
 
 @compiled
 def arm_with_least(state: State, values: Floats) -> int:
     """The arm with the smallest value, of several the one that precedes the others; -1 if all are infinite."""
-    least, precedence = least_of(values), state.floats[PRECEDENCE]
+    least, precedence = least_of(values), state.floats[R.precedence]
     if least == math.inf:
         return -1
     found = place_of_value(values, least)
@@ -289,8 +318,8 @@ def arm_with_least(state: State, values: Floats) -> int:
 def surrogate_share(state: State) -> float:
     """By what the surrogates are multiplied: they share what the two best and the even share leave."""
     scalars = state.scalars
-    even = scalars[EVEN_SHARE] * state.floats.shape[1]
-    share: float = (1.0 - even - scalars[MIXED]) / scalars[SURROGATE_SUM]
+    even = scalars[S.even_share] * state.floats.shape[1]
+    share: float = (1.0 - even - scalars[S.mixed]) / scalars[S.surrogate_sum]
     return share
 
 
@@ -298,15 +327,15 @@ def surrogate_share(state: State) -> float:
 def extra_share(state: State, arm: int) -> float:
     """The probability that an arm is explored as one of the best, or because it was never seen."""
     scalars = state.scalars
-    mixed, share = scalars[MIXED], 0.0
+    mixed, share = scalars[S.mixed], 0.0
     if mixed == 0.0:
         return 0.0
     for place in range(BEST):
-        if scalars[LEADER + place] == arm:
-            share += mixed * scalars[BEST_SHARE + place]
-    if scalars[UNSEEN] > 0.0 and state.floats[INVERSES, arm] == 0.0:
-        others = mixed if scalars[LEADER] < 0.0 else mixed * (1.0 - LEADERS_SHARE)
-        share = others / scalars[UNSEEN]
+        if scalars[S.leader + place] == arm:
+            share += mixed * scalars[S.leader_share + place]
+    if scalars[S.unseen] > 0.0 and state.floats[R.inverse_counts, arm] == 0.0:
+        others = mixed if scalars[S.leader] < 0.0 else mixed * (1.0 - LEADERS_SHARE)
+        share = others / scalars[S.unseen]
     return share
 
 
@@ -314,16 +343,16 @@ def extra_share(state: State, arm: int) -> float:
 def one_of_best(state: State, mark: float, stream: Words) -> int:
     """One of the best arms; an unseen arm in the challengers' place, while there are any."""
     scalars = state.scalars
-    if scalars[LEADER] >= 0.0 and mark <= scalars[BEST_SHARE]:
-        return int(scalars[LEADER])
-    if scalars[UNSEEN] == 0.0:
+    if scalars[S.leader] >= 0.0 and mark <= scalars[S.leader_share]:
+        return int(scalars[S.leader])
+    if scalars[S.unseen] == 0.0:
         place = 0
-        while place < BEST - 1 and mark > scalars[BEST_SHARE + place]:
-            mark -= scalars[BEST_SHARE + place]
+        while place < BEST - 1 and mark > scalars[S.leader_share + place]:
+            mark -= scalars[S.leader_share + place]
             place += 1
-        return int(scalars[LEADER + place])
-    skip, arm = below(int(scalars[UNSEEN]), stream), 0
-    inverses = state.floats[INVERSES]
+        return int(scalars[S.leader + place])
+    skip, arm = below(int(scalars[S.unseen]), stream), 0
+    inverses = state.floats[R.inverse_counts]
     while inverses[arm] > 0.0 or skip > 0:
         if inverses[arm] == 0.0:
             skip -= 1
@@ -335,46 +364,46 @@ def one_of_best(state: State, mark: float, stream: Words) -> int:
 def note_loss(state: State, arm: int, loss: float, mean: float) -> None:
     """Add a loss to the two means of its arm, and the errors with which they predicted it."""
     floats, scalars = state.floats, state.scalars
-    raw, centred = loss - floats[MEANS, arm], loss - mean - floats[CENTRED, arm]
-    if floats[COUNTS, arm] > 0.0:
-        scalars[RAW_ERROR] += raw * raw
-        scalars[CENTRED_ERROR] += centred * centred
+    raw, centred = loss - floats[R.means, arm], loss - mean - floats[R.centred_means, arm]
+    if floats[R.counts, arm] > 0.0:
+        scalars[S.raw_error] += raw * raw
+        scalars[S.centred_error] += centred * centred
     else:
-        scalars[UNSEEN] -= 1.0
-    count = floats[COUNTS, arm] + 1.0
+        scalars[S.unseen] -= 1.0
+    count = floats[R.counts, arm] + 1.0
     inverse = 1.0 / count
-    floats[COUNTS, arm], floats[INVERSES, arm] = count, inverse
-    floats[MEANS, arm] += raw * inverse
-    floats[CENTRED, arm] += centred * inverse
+    floats[R.counts, arm], floats[R.inverse_counts, arm] = count, inverse
+    floats[R.means, arm] += raw * inverse
+    floats[R.centred_means, arm] += centred * inverse
 
 
 @compiled
 def note_recent_loss(state: State, arm: int, loss: float, mean: float, recency: float) -> None:
     """Add a loss to the recent memory, and the errors with which all means of its arm predicted it. Call it before `note_loss`."""
     floats, scalars = state.floats, state.scalars
-    fade = scalars[FADE]
-    if floats[COUNTS, arm] > 0.0:
-        scale = 1.0 / (fade * floats[RECENT_WEIGHT, arm] + TRUST)
+    fade = scalars[S.recent_fade]
+    if floats[R.counts, arm] > 0.0:
+        scale = 1.0 / (fade * floats[R.recent_weight, arm] + TRUST)
         kept = 1.0 - recency / ERROR_MEMORIES
         for kind in range(2):
             told = loss - kind * mean
-            past = told - floats[MEANS + kind, arm]
-            sums = fade * floats[RECENT_SUMS + kind, arm] + TRUST * floats[MEANS + kind, arm]
+            past = told - floats[R.means + kind, arm]
+            sums = fade * floats[R.recent_sums + kind, arm] + TRUST * floats[R.means + kind, arm]
             recent = told - sums * scale
-            scalars[PAST_ERROR + kind] = kept * scalars[PAST_ERROR + kind] + past * past
-            scalars[RECENT_ERROR + kind] = kept * scalars[RECENT_ERROR + kind] + recent * recent
-        scalars[ERRORS] = kept * scalars[ERRORS] + 1.0
+            scalars[S.past_raw_error + kind] = kept * scalars[S.past_raw_error + kind] + past * past
+            scalars[S.recent_raw_error + kind] = kept * scalars[S.recent_raw_error + kind] + recent * recent
+        scalars[S.error_count] = kept * scalars[S.error_count] + 1.0
     fade *= 1.0 - recency
     if fade < LEAST_FADE:
-        for row in range(RECENT_WEIGHT, RECENT_CENTRED + 1):
+        for row in range(R.recent_weight, R.recent_centred_sums + 1):
             for each in range(floats.shape[1]):
                 floats[row, each] *= fade
         fade = 1.0
-    scalars[FADE] = fade
+    scalars[S.recent_fade] = fade
     inverse = 1.0 / fade
-    floats[RECENT_WEIGHT, arm] += inverse
-    floats[RECENT_SUMS, arm] += loss * inverse
-    floats[RECENT_CENTRED, arm] += (loss - mean) * inverse
+    floats[R.recent_weight, arm] += inverse
+    floats[R.recent_sums, arm] += loss * inverse
+    floats[R.recent_centred_sums, arm] += (loss - mean) * inverse
 
 
 @compiled
@@ -383,17 +412,22 @@ def fill_baselines(state: State) -> None:
 
     The rate is the first rung's. One observation then takes at most half of an arm's own gap, plus 1 / (2 * rate), off its estimate.
     """
-    floats, scalars, order = state.floats, state.scalars, state.ints[ORDER]
-    ranked, surrogate, baseline, bound = floats[RANKED], floats[SURROGATE], floats[BASELINE], floats[BOUND]
-    law = floats[LAW]
-    mean, half_unit = START + scalars[RISE], 0.5 / scalars[ETA]
-    least, unknown = min(scalars[LEAST], mean), scalars[ROUND] <= 1.0
-    if scalars[LARGEST] == 0.0:  # no surprise yet, so no unit to measure falls in
+    floats, scalars, order = state.floats, state.scalars, state.ints[N.order]
+    ranked, surrogate, baseline, bound = (
+        floats[R.ranked],
+        floats[R.surrogate],
+        floats[R.baseline],
+        floats[R.bound],
+    )
+    law = floats[R.law]
+    mean, half_unit = START + scalars[S.rise], 0.5 / scalars[S.eta]
+    least, unknown = min(scalars[S.least], mean), scalars[ROUND] <= 1.0
+    if scalars[S.largest] == 0.0:  # no surprise yet, so no unit to measure falls in
         half_unit = math.inf
     if unknown:
         mean = least = 0.0  # see `update`
     lowest = ranked[0]
-    share, even = surrogate_share(state), scalars[EVEN_SHARE]
+    share, even = surrogate_share(state), scalars[S.even_share]
     for k in range(len(order)):
         fall = half_unit + 0.5 * (ranked[k] - lowest)
         bound[k] = min(mean, least + (share * surrogate[k] + even) * fall)
@@ -401,11 +435,11 @@ def fill_baselines(state: State) -> None:
         baseline[order[k]] = bound[k]
         law[order[k]] = share * surrogate[k] + even
     highest = largest_of(bound)
-    if scalars[MIXED] > 0.0:
+    if scalars[S.mixed] > 0.0:
         highest = max(highest, _lift_best(state, mean, half_unit, lowest))
-    scalars[HIGHEST], scalars[COVERED] = highest, NO_ARMS if unknown else ALL_ARMS
-    scalars[DRIFT] = shortfall(bound, surrogate, highest)
-    scalars[ORIGIN] = scalars[VERSION]
+    scalars[S.highest], scalars[S.covered] = highest, NO_ARMS if unknown else ALL_ARMS
+    scalars[S.drift] = shortfall(bound, surrogate, highest)
+    scalars[S.origin] = scalars[S.version]
 
 
 @compiled
@@ -446,14 +480,14 @@ def _lift_best(state: State, mean: float, half_unit: float, lowest: float) -> fl
     off its estimate.
     """
     scalars, highest = state.scalars, 0.0
-    if scalars[UNSEEN] > 0.0:
+    if scalars[S.unseen] > 0.0:
         for arm in range(state.floats.shape[1]):
             highest = max(highest, _lift(state, arm, mean, half_unit, lowest))
         return highest
     for place in range(BEST):
-        arm, first = int(scalars[LEADER + place]), True
+        arm, first = int(scalars[S.leader + place]), True
         for earlier in range(place):
-            first = first and scalars[LEADER + earlier] != arm
+            first = first and scalars[S.leader + earlier] != arm
         if arm >= 0 and first:
             highest = max(highest, _lift(state, arm, mean, half_unit, lowest))
     return highest
@@ -464,10 +498,10 @@ def _lift(state: State, arm: int, mean: float, half_unit: float, lowest: float) 
     """Raise one arm's law and baseline, and return the baseline."""
     floats, more = state.floats, extra_share(state, arm)
     if more > 0.0:
-        floats[LAW, arm] += more
-        more *= half_unit + 0.5 * (floats[ESTIMATES, arm] - lowest)
-    lifted: float = min(mean, floats[BASELINE, arm] + more)
-    floats[BASELINE, arm] = lifted
+        floats[R.law, arm] += more
+        more *= half_unit + 0.5 * (floats[R.estimates, arm] - lowest)
+    lifted: float = min(mean, floats[R.baseline, arm] + more)
+    floats[R.baseline, arm] = lifted
     return lifted
 
 
@@ -477,11 +511,11 @@ def cover(state: State, law: Floats, absent: float) -> None:
 
     An arm that the decision could not choose has a negative chance there, and is charged `absent`, the loss.
     """
-    floats, scalars, order = state.floats, state.scalars, state.ints[ORDER]
-    ranked, baseline, surrogate = floats[RANKED], floats[BASELINE], floats[SURROGATE]
-    mean, half_unit = START + scalars[RISE], 0.5 / scalars[ETA]
-    least, lowest = min(scalars[LEAST], mean), ranked[0]
-    if scalars[LARGEST] == 0.0:  # no surprise yet, so no unit to measure falls in
+    floats, scalars, order = state.floats, state.scalars, state.ints[N.order]
+    ranked, baseline, surrogate = floats[R.ranked], floats[R.baseline], floats[R.surrogate]
+    mean, half_unit = START + scalars[S.rise], 0.5 / scalars[S.eta]
+    least, lowest = min(scalars[S.least], mean), ranked[0]
+    if scalars[S.largest] == 0.0:  # no surprise yet, so no unit to measure falls in
         half_unit = math.inf
     highest, everyone = 0.0, True
     for k in range(len(order)):
@@ -495,16 +529,16 @@ def cover(state: State, law: Floats, absent: float) -> None:
     for k in range(len(order)):
         if law[order[k]] >= 0.0:
             drift += surrogate[k] * surrogate[k] * (highest - baseline[order[k]])
-    scalars[HIGHEST], scalars[DRIFT] = highest, drift
-    scalars[COVERED] = ALL_ARMS if everyone else SOME_ARMS
+    scalars[S.highest], scalars[S.drift] = highest, drift
+    scalars[S.covered] = ALL_ARMS if everyone else SOME_ARMS
 
 
 @compiled
 def limit_fall(state: State, arm: int, weight: float) -> None:
     """Lower the baseline of an arm that was not explored by this state's law, so that the gate holds for its weight."""
     floats, scalars = state.floats, state.scalars
-    least = min(scalars[LEAST], START + scalars[RISE])
-    half_unit = 0.5 / scalars[ETA]
-    gap = floats[ESTIMATES, arm] - floats[RANKED, 0]
-    if weight > 0.0 and scalars[LARGEST] > 0.0:
-        floats[BASELINE, arm] = min(floats[BASELINE, arm], least + (half_unit + 0.5 * gap) / weight)
+    least = min(scalars[S.least], START + scalars[S.rise])
+    half_unit = 0.5 / scalars[S.eta]
+    gap = floats[R.estimates, arm] - floats[R.ranked, 0]
+    if weight > 0.0 and scalars[S.largest] > 0.0:
+        floats[R.baseline, arm] = min(floats[R.baseline, arm], least + (half_unit + 0.5 * gap) / weight)

@@ -23,10 +23,11 @@ from ...kernels.lazy_numba import common_values, pinned
 from ...kernels.random.sampling import BERNOULLI
 from ...kernels.random.stream import compiled_secret_of, fill_stream
 from ...kernels.rounds import Table, against_best, drive, drive_adaptive
-from ...kernels.state import ARMS, ROUND, SECRET, State
+from ...kernels.state import SECRET, State
 from ...policies import Policy
 from ..traffic import KEY
 from .memory import REMEDY, Shape, first_line, registers, simulated, toolkit
+from .switches import switches_of
 
 cuda: Any = toolkit()  # must be a global of this module, because the simulator replaces it here
 
@@ -78,7 +79,7 @@ def kernel_for(
     if adversary is not None:
         adversary.prepare()
     policy.register()
-    values = common_values(policy.params(), policy.branching)
+    values = common_values(policy.params(), switches_of(policy.params_type).constants)
     key = kernel_key(policy, environment, shape, noise, late)
     with _making:
         if key not in _made:
@@ -99,7 +100,7 @@ def kernel_key(
     """The key of a kernel: equal for everything that one kernel serves."""
     against = environment.params_type if isinstance(environment, Adversary) else None
     # As text, because the value that marks a free parameter does not equal itself.
-    values = repr(common_values(policy.params(), policy.branching))
+    values = repr(common_values(policy.params(), switches_of(policy.params_type).constants))
     return policy.params_type, against, shape, values, noise, late
 
 
@@ -137,18 +138,16 @@ def _rounding_as_on_the_cpu() -> Iterator[None]:
 
 
 @compiled
-def begin(state: State, draws: Any) -> None:
-    """Reset a state to before the first observation: round 1, the secret of a fresh stream, everything else zero."""
+def begin(state: State, initial: Any, draws: Any) -> None:
+    """Reset a state to before the first observation: `initial` scalars, the secret of a fresh stream, and rows of zeros."""
     scalars, floats, ints = state
     for place in range(len(scalars)):
-        scalars[place] = 0.0
+        scalars[place] = initial[place]
     for arm in range(floats.shape[1]):
         for row in range(floats.shape[0]):
             floats[row, arm] = 0.0
         for row in range(ints.shape[0]):
             ints[row, arm] = 0
-    scalars[ROUND] = 1.0
-    scalars[ARMS] = floats.shape[1]
     scalars[SECRET] = compiled_secret_of(draws)
 
 
@@ -182,6 +181,7 @@ def _table_kernel(shape: Shape, values: tuple[float, ...], is_late: bool, noise_
         best: Any,
         checkpoints: Any,
         pool: Any,
+        initial: Any,
         first: Any,
         regret: Any,
         plays: Any,
@@ -206,7 +206,7 @@ def _table_kernel(shape: Shape, values: tuple[float, ...], is_late: bool, noise_
         for number in range(me, regret.shape[0], cuda.gridsize(1)):
             fill_stream(pool, first + number, 0, noise)
             fill_stream(pool, first + number, 1, draws)
-            begin(state, draws)
+            begin(state, initial, draws)
             mine = regret[number]
             if is_late:
                 fill_stream(pool, first + number, KEY, key)
@@ -231,6 +231,7 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...], is_late: bool) -> 
         horizon: Any,
         checkpoints: Any,
         pool: Any,
+        initial: Any,
         first: Any,
         regret: Any,
         plays: Any,
@@ -268,7 +269,7 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...], is_late: bool) -> 
                 sums[arm] = 0.0
             fill_stream(pool, first + number, 0, noise)
             fill_stream(pool, first + number, 1, draws)
-            begin(state, draws)
+            begin(state, initial, draws)
             suffered = regret[number]
             if is_late:
                 fill_stream(pool, first + number, KEY, key)

@@ -79,7 +79,8 @@ def run_block_on(
     regret = np.empty((last - first, len(checkpoints)))
     with cuda.gpus[card.number]:
         stream = cuda.stream()
-        shared = cuda.to_device(checkpoints, stream), cuda.to_device(seed_pool(seed), stream)
+        initial = policy.layout.new_state(environment.arms).scalars
+        shared = tuple(cuda.to_device(each, stream) for each in (checkpoints, seed_pool(seed), initial))
         plays = cuda.to_device(np.zeros((2, environment.arms), np.int64), stream)
         job = _Job(card, policy, environment, needs, shared, traffic, stream)
         launch = _launcher(job)

@@ -14,9 +14,9 @@ from ...base.extras import how_to_install
 from ...environments.base import Adversary, Environment
 from ...errors import UnsupportedError
 from ...kernels.jit import is_ours
-from ...kernels.state import SHARED_SCALARS
 from ...policies import Policy
 from ..plan import Plan
+from .switches import switches_of
 
 
 class Shape(NamedTuple):
@@ -47,8 +47,9 @@ def shape_of(policy: Policy, environment: Environment) -> Shape:
     """The shape for a policy in an environment."""
     layout, arms = policy.layout, environment.arms
     ints = len(layout.ints) + len(layout.pairs) * arms
-    own = (arms, len(SHARED_SCALARS) + len(layout.scalars), max(1, len(layout.floats)), max(1, ints))
-    common, int_bytes = policy.common_rows, 4 if is_ours(policy.params_type, *policy.functions) else 8
+    own = (arms, len(layout.all_scalars), max(1, len(layout.floats)), max(1, ints))
+    common = switches_of(policy.params_type).shared_rows
+    int_bytes = 4 if is_ours(policy.params_type, *policy.functions) else 8
     if not isinstance(environment, Adversary):
         return Shape(*own, common=common, int_bytes=int_bytes)
     memory = environment.memory()
