@@ -349,20 +349,30 @@ def worst_served(losses: Losses, guardrails: dc.Guardrails, seed: int, rounds: i
     return worst
 
 
-def test_an_arm_worse_by_more_than_the_margin_is_served_in_at_most_the_stated_share_of_runs() -> None:
+@pytest.mark.parametrize(
+    ("losses", "late"),
+    [
+        (always(0.601, 0.5), 0),
+        pytest.param(always(0.601, 0.5), 20, marks=pytest.mark.exhaustive),
+        pytest.param(
+            lambda turn: {"cheap": 0.05 if turn < 100 else 0.95, "dear": 0.3},
+            0,
+            marks=pytest.mark.exhaustive,
+        ),
+    ],
+    ids=["worse", "worse and late", "good enough at first only"],
+)
+def test_an_arm_worse_by_more_than_the_margin_is_served_in_at_most_the_stated_share_of_runs(
+    losses: Losses, late: int
+) -> None:
     """Worse by a little more than the margin; the same with late losses; and good enough at first only.
 
-    If the share were the risk, 0.3, 10 or more of 12 would come once in 4,800 times: in all, a false alarm in 1,600.
+    If the share were the risk, 0.3, 10 or more of 12 would come once in 4,800 times.
     """
-    worlds: list[tuple[Losses, int]] = [
-        (always(0.601, 0.5), 0),
-        (always(0.601, 0.5), 20),
-        (lambda turn: {"cheap": 0.05 if turn < 100 else 0.95, "dear": 0.3}, 0),
-    ]
-    for losses, late in worlds:
-        found = [worst_served(losses, rules(risk=0.3), seed, 350, late) for seed in range(12)]
-        assert sum(each > 0.1 for each in found) < 10
-    assert max(found) > -1.0, "it was served while it was good enough"
+    found = [worst_served(losses, rules(risk=0.3), seed, 350, late) for seed in range(12)]
+    assert sum(each > 0.1 for each in found) < 10
+    if losses(0)["cheap"] < losses(0)["dear"]:
+        assert max(found) > -1.0, "it was served while it was good enough"
 
 
 @pytest.mark.parametrize("drift", [True, False])
@@ -397,7 +407,10 @@ def test_the_cheapest_arm_is_served_once_it_is_known_to_be_good_enough(drift: bo
     assert (learner.decide().guard, dict(learner.guardrails.prices)) == ("cheapest", PRICES)
 
 
-@pytest.mark.parametrize(("drift", "share"), [(True, 1.0), (False, 1.0), (True, 0.5)])
+@pytest.mark.parametrize(
+    ("drift", "share"),
+    [(True, 1.0), pytest.param(False, 1.0, marks=pytest.mark.exhaustive), (True, 0.5)],
+)
 def test_good_enough_is_what_the_intervals_of_all_differences_say(drift: bool, share: float) -> None:
     luck, found = random.Random(seeded(1)), Counter[int]()
     sequences = Sequences(3, 0.2, drift=drift, label_share=share)

@@ -126,10 +126,11 @@ def test_the_memory_follows_drift_at_no_cost_elsewhere() -> None:
     assert new < 1.5 * former
 
 
-def test_an_arm_that_becomes_good_late_is_found() -> None:
+@pytest.mark.parametrize("third", [0.501, pytest.param(0.5, marks=pytest.mark.exhaustive)])
+def test_an_arm_that_becomes_good_late_is_found(third: float) -> None:
     """Without the uniform share most runs never see it again, and regret grows like the number of rounds."""
     policies = [dc.Ladder(), dc.Ladder(uniform_share=0.0)]
-    losses, index = [[0.5, 0.6, 0.501], [0.5, 0.0, 0.501]], [0] * 40_000 + [1] * 16_000
+    losses, index = [[0.5, 0.6, third], [0.5, 0.0, third]], [0] * 40_000 + [1] * 16_000
     world = dc.environments.LossTable(losses, index, noise="none")
     results = dc.simulate(policies, world, 56_000, 40, seed=seeded(1), checkpoints=1, workers=1)
     found, unseen = (results.final_regret(each).mean() for each in policies)
