@@ -52,7 +52,8 @@ def course(policy: dc.Policy, *rules: dc.Guardrails) -> tuple[list[Any], list[An
             decision = learner.decide(available=["a", "b", "d"] if turn % 3 == 2 else None)
             explored.append((*decision[3:], learner.explore().explore))
             exploited = [learner.exploit() for _ in range(5)]
-            served += [(each.exploit, each.guard) for each in (decision, *exploited)]
+            served.append((decision.exploit, decision.guard))
+            served += [(each.exploit, each.guard) for each in exploited]
             learner.observe(decision, loss=COST[str(decision.explore)])
         for decision in late:
             learner.observe(decision.id, reward=COST[str(decision.explore)])
