@@ -378,15 +378,16 @@ def test_an_arm_worse_by_more_than_the_margin_is_served_in_at_most_the_stated_sh
 
 @pytest.mark.parametrize("drift", [True, False])
 def test_the_cheapest_arm_is_served_once_it_is_known_to_be_good_enough(drift: bool) -> None:
-    # `FTPL()` explores one of two good arms so seldom that two seeds of three would not know enough by then.
+    # 35 seeds of 35 know by then that 0.02 is within 0.3, and not whether it is within 0.01. With `FTPL()`, which explores
+    # one of two good arms seldom, means of 0.2 and 0.25, and a margin of 0.2, two seeds of three would not.
     learner = dc.Ladder().start(["dear", "cheap", "free"], seed=seeded(4))
     prices = {"dear": 3.0, "cheap": 1.0, "free": 0.0}
-    learner.guardrails = rules(0.2, prices=prices, drift=drift, incumbent="dear")
+    learner.guardrails = rules(0.3, prices=prices, drift=drift, incumbent="dear")
     luck, guards = random.Random(seeded(3)), list[str | None]()
     for _ in range(2_500):  # "free" is far worse, and no arm is better than the incumbent
         decision = learner.decide()
         guards.append(decision.guard)
-        loss = {"dear": 0.2, "cheap": 0.25, "free": 0.9}[str(decision.explore)]
+        loss = {"dear": 0.2, "cheap": 0.22, "free": 0.9}[str(decision.explore)]
         learner.observe(decision, loss=float(luck.random() < loss))
         if len(guards) == 2_000:
             learner.guardrails = learner.guardrails.updated(incumbent=None)
@@ -400,7 +401,7 @@ def test_the_cheapest_arm_is_served_once_it_is_known_to_be_good_enough(drift: bo
     assert learner.decide().guard == "floor"
     learner.guardrails = learner.guardrails.updated(floors={}, cheapest_within=0.01)
     assert learner.decide().guard is None, "another margin is judged at once"
-    learner.guardrails = learner.guardrails.updated(cheapest_within=0.2)
+    learner.guardrails = learner.guardrails.updated(cheapest_within=0.3)
     assert learner.decide().guard == "cheapest"
     learner.add_arms(["new"])
     assert learner.decide().guard is None, "nothing is known of the new arm"

@@ -111,14 +111,18 @@ def test_what_an_older_version_wrote_has_no_memory() -> None:
     assert dc.Policy.from_dict(dc.Ladder(memory=None).to_dict()) == dc.Ladder(memory=None)
 
 
-def test_the_memory_follows_drift_at_no_cost_elsewhere() -> None:
-    """Ratios of mean regret, of 40 runs: with the memory 0.05 and 0.9 to 1.1; the former policy has 1 by definition."""
+def test_the_memory_follows_drift_at_little_cost_elsewhere() -> None:
+    """Ratios of mean regret with the memory to that without: 0.05, and 1.15 where nothing changes.
+
+    The latter has a standard error of 0.09 with 300 runs, so it is above 1.5 in fewer than one seed in 1,000. With 40 runs,
+    it would be in one of ten.
+    """
     policies = [dc.Ladder(), dc.Ladder(memory=None)]
     constant = dc.environments.LossTable([[0.3, 0.5, 0.5, 0.5]], [0] * 10_000)
     turning = dc.environments.LossTable(0.5 - 0.4 * np.eye(4), np.arange(10_000) // 1_000 % 4)
     still, moving = (
-        dc.simulate(policies, world, 10_000, 40, seed=seeded(2), checkpoints=1, workers=1)
-        for world in (constant, turning)
+        dc.simulate(policies, world, 10_000, runs, seed=seeded(2), checkpoints=1, workers=1)
+        for world, runs in ((constant, 300), (turning, 40))
     )
     new, former = (moving.final_regret(each).mean() for each in policies)
     assert new < 0.5 * former if former > 0 else new < former
