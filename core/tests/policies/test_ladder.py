@@ -47,7 +47,8 @@ def rung_laws(policy: dc.Policy, state: State) -> Floats:
 def test_rungs_are_judged_without_bias(rounds: int) -> None:
     # The mean over the explored arm is exact, that over the hashed draws is of 1,500: an error of more than 4.5
     # standard errors has a probability below 1e-5 for each rung. Surprises of the boldest rung may be too rare for
-    # its standard error to know of them, but are worth less than 1e-4.
+    # its standard error to know of them. They are worth 0.0001 to 0.002 in most states, hence the last term; with it,
+    # fewer than one seed in 1,000 fails.
     state, draws = played(RUNGS, rounds, seed=3), 1_500
     params, laws = RUNGS.params(), rung_laws(RUNGS, state)
     chances = RUNGS.exploration_law(state)
@@ -61,7 +62,7 @@ def test_rungs_are_judged_without_bias(rounds: int) -> None:
             judge_rungs(params, part, arm, 1 / chances[arm], LOSSES[arm])
             steps[draw] += chances[arm] * part.scalars[ladder_state.STEP : ladder_state.STEP + 5]
     error = steps.std(axis=0) / np.sqrt(draws)
-    assert (np.abs(steps.mean(axis=0) - (laws @ LOSSES - highest)) < 4.5 * error + 1e-4).all()
+    assert (np.abs(steps.mean(axis=0) - (laws @ LOSSES - highest)) < 4.5 * error + 2e-3).all()
 
 
 def test_no_observation_takes_more_than_half_an_arms_gap_off_its_estimate() -> None:
