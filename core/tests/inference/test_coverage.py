@@ -1,7 +1,7 @@
 """The promise of the sequences: watched at every observation, everything in a family holds in 95 % of experiments.
 
-`make test` plays a few kinds of experiments a hundred times; `DECOUPLED_COVERAGE=full` plays all of them 2,000 times
-and prints the rows that docs/inference.md sums up (`pytest -rP`).
+`make test` plays two kinds of experiments a hundred times and `make test-slow` a few more; `DECOUPLED_COVERAGE=full` plays all
+of them 2,000 times and prints the rows that docs/inference.md sums up (`pytest -rP`).
 
 A test fails if more experiments are wrong than 5 % of them would explain: 1 in 1,000 would be by chance if exactly 5 %
 were wrong. The sequences are wrong less often than that. The tests can fail: see those with a broken boundary.
@@ -57,15 +57,25 @@ EVERY: list[Cell] = [
     for world in WORLDS
     if arms == 5 or traffic == "direct"
 ]
-FEW: list[Cell] = [
+SAMPLE: list[Cell] = [
     (2, "FTPL()", "stationary", "direct"),
     (5, "Ladder()", "alternating", "direct"),
+]
+FEW: list[Cell] = [
     (5, "FTPL()", "alternating", "5 % slice"),
     (5, "FTPL()", "stationary", "late"),
     (50, "FTPL()", "stationary", "direct"),
 ]
 FAMILIES: dict[str, Callable[[Run, float], bool]] = {"arms": arms_wrong, "stationary": stationary_wrong}
 FAMILIES |= {"against served": against_served_wrong, "differences": differences_wrong}
+
+
+def cells(every: list[Cell], sample: list[Cell], few: list[Cell]) -> list[Any]:
+    """The kinds of experiments to play, as parameters of a test."""
+    if FULL:
+        return [pytest.param(cell, id=str(cell)) for cell in every]
+    quick = [pytest.param(cell, id=str(cell)) for cell in sample]
+    return [*quick, *(pytest.param(cell, id=str(cell), marks=pytest.mark.exhaustive) for cell in few)]
 
 
 def played(cell: Cell, run: int, count: int, **options: Any) -> Run:
@@ -105,7 +115,7 @@ def highest_rate(wrong: int, runs: int) -> float:
     return low
 
 
-@pytest.mark.parametrize("cell", EVERY if FULL else FEW, ids=str)
+@pytest.mark.parametrize("cell", cells(EVERY, SAMPLE, FEW))
 def test_everything_holds_at_every_look_in_95_percent_of_experiments(cell: Cell) -> None:
     wrong, old = counted(cell)
     rates = [f"{each / RUNS:.1%} (≤ {highest_rate(each, RUNS):.1%})" for each in wrong.values()]
@@ -132,14 +142,14 @@ PAIRED: list[Cell] = [
     *(each for each in EVERY if each[0] == 5 and each[3] == "direct"),
     *((arms, policy, world, "direct") for arms in (2, 3, 5) for policy in POLICIES for world in HARD),
 ]
+SAMPLE_PAIRED: list[Cell] = [(2, "Ladder()", "equal", "direct")]
 FEW_PAIRED: list[Cell] = [
     (5, "Ladder()", "alternating", "direct"),
-    (2, "Ladder()", "equal", "direct"),
     (3, "FTPL()", "turning", "direct"),
 ]
 
 
-@pytest.mark.parametrize("cell", PAIRED if FULL else FEW_PAIRED, ids=str)
+@pytest.mark.parametrize("cell", cells(PAIRED, SAMPLE_PAIRED, FEW_PAIRED))
 def test_pairs_hold_at_every_look_in_95_percent_of_experiments(cell: Cell) -> None:
     runs, count = (2_000, 500) if FULL else (60, 400)
     wrong = sum(paired_wrong(played(cell, number, count, laws=True), RISK) for number in range(runs))

@@ -486,6 +486,8 @@ SHAPES = (
     ((0.45, 0.5, 1.0, 0.0, 0.9, 0.9), (0.45, 0.5, 0.2, 0.95, 0.9, 0.9)),
     ((0.45, 0.5, 0.9, 0.2, 0.7, 0.9), (0.45, 0.5, 0.1, 0.8, 0.9, 0.7)),
 )
+# Arm "a" is compared with "c" mostly where "c" is better, and with "d" where "d" is.
+SWAPPED = ((0.45, 0.5, 1.0, 0.0, 0.9, 0.9), (0.45, 0.5, 0.0, 0.95, 0.9, 0.9))
 
 
 def of_two_segments(means: Sequence[Sequence[float]], rounds: int, seed: int) -> tuple[dc.Learner, Verdict]:
@@ -509,11 +511,13 @@ def is_wrong(learner: dc.Learner, found: Verdict, means: Sequence[Sequence[float
     return "a" in found.out or learner.inference.incumbent_released is True
 
 
-def counted(runs: int, rounds: int) -> tuple[int, int, int]:
+def counted(
+    runs: int, rounds: int, shapes: Sequence[Sequence[Sequence[float]]] = SHAPES
+) -> tuple[int, int, int]:
     """How many runs said something wrong, how many ruled an arm out, and how many ruled out both that are clearly worse."""
     wrong = some = both = 0
     for seed in range(runs):
-        means = SHAPES[seed % len(SHAPES)]
+        means = shapes[seed % len(shapes)]
         learner, found = of_two_segments(means, rounds, seed)
         wrong += is_wrong(learner, found, means)
         some += len(found.out) > 0
@@ -522,13 +526,13 @@ def counted(runs: int, rounds: int) -> tuple[int, int, int]:
 
 
 def test_a_verdict_over_two_segments_does_not_rule_out_the_best_arm() -> None:
-    """Weighted by the chances to explore, the best arm of all requests looked worse: 4 of these 8 runs were wrong.
+    """Weighted by the chances to explore, the best arm of all requests looked worse: 5 of these 6 runs were wrong.
 
-    A right verdict is wrong with at most 5 %: 3 or more wrong of 8 have at most 0.6 %.
+    A right verdict is wrong with at most 5 %: 3 or more wrong of 6 have at most 0.3 %.
     """
-    wrong, _, both = counted(8, 5_000)
+    wrong, _, both = counted(6, 8_000, [SWAPPED])
     assert wrong <= 2
-    assert both >= 6, "it says what is clear"
+    assert both >= 4, "it says what is clear"
 
 
 @pytest.mark.exhaustive

@@ -48,7 +48,8 @@ def rung_laws(policy: dc.Policy, state: State) -> Floats:
 def test_rungs_are_judged_without_bias(rounds: int) -> None:
     # The mean over the explored arm is exact, that over the hashed draws is of 1,500: an error of more than 4.5
     # standard errors has a probability below 1e-5 for each rung. Surprises of the boldest rung may be too rare for
-    # its standard error to know of them, but are worth less than 1e-4.
+    # its standard error to know of them. They are worth 0.0001 to 0.002 in most states, hence the last term; with it,
+    # fewer than one seed in 1,000 fails.
     state, draws = played(RUNGS, rounds, seed=3), 1_500
     params, laws = RUNGS.params(), rung_laws(RUNGS, state)
     chances = RUNGS.exploration_law(state)
@@ -64,7 +65,7 @@ def test_rungs_are_judged_without_bias(rounds: int) -> None:
                 chances[arm] * part.scalars[ladder_state.S.rung_step : ladder_state.S.rung_step + 5]
             )
     error = steps.std(axis=0) / np.sqrt(draws)
-    assert (np.abs(steps.mean(axis=0) - (laws @ LOSSES - highest)) < 4.5 * error + 1e-4).all()
+    assert (np.abs(steps.mean(axis=0) - (laws @ LOSSES - highest)) < 4.5 * error + 2e-3).all()
 
 
 def test_no_observation_takes_more_than_half_an_arms_gap_off_its_estimate() -> None:
@@ -114,14 +115,18 @@ def test_what_an_older_version_wrote_has_no_memory() -> None:
     assert dc.Policy.from_dict(dc.Ladder(memory=None).to_dict()) == dc.Ladder(memory=None)
 
 
-def test_the_memory_follows_drift_at_no_cost_elsewhere() -> None:
-    """Ratios of mean regret, of 40 runs: with the memory 0.05 and 0.9 to 1.1; the former policy has 1 by definition."""
+def test_the_memory_follows_drift_at_little_cost_elsewhere() -> None:
+    """Ratios of mean regret with the memory to that without: 0.05, and 1.15 where nothing changes.
+
+    The latter has a standard error of 0.09 with 300 runs, so it is above 1.5 in fewer than one seed in 1,000. With 40 runs,
+    it would be in one of ten.
+    """
     policies = [dc.Ladder(), dc.Ladder(memory=None)]
     constant = dc.environments.LossTable([[0.3, 0.5, 0.5, 0.5]], [0] * 10_000)
     turning = dc.environments.LossTable(0.5 - 0.4 * np.eye(4), np.arange(10_000) // 1_000 % 4)
     still, moving = (
-        dc.simulate(policies, world, 10_000, 40, seed=seeded(2), checkpoints=1, workers=1)
-        for world in (constant, turning)
+        dc.simulate(policies, world, 10_000, runs, seed=seeded(2), checkpoints=1, workers=1)
+        for world, runs in ((constant, 300), (turning, 40))
     )
     new, former = (moving.final_regret(each).mean() for each in policies)
     assert new < 0.5 * former if former > 0 else new < former
@@ -129,10 +134,11 @@ def test_the_memory_follows_drift_at_no_cost_elsewhere() -> None:
     assert new < 1.5 * former
 
 
-def test_an_arm_that_becomes_good_late_is_found() -> None:
+@pytest.mark.parametrize("third", [0.501, pytest.param(0.5, marks=pytest.mark.exhaustive)])
+def test_an_arm_that_becomes_good_late_is_found(third: float) -> None:
     """Without the uniform share most runs never see it again, and regret grows like the number of rounds."""
     policies = [dc.Ladder(), dc.Ladder(uniform_share=0.0)]
-    losses, index = [[0.5, 0.6, 0.501], [0.5, 0.0, 0.501]], [0] * 40_000 + [1] * 16_000
+    losses, index = [[0.5, 0.6, third], [0.5, 0.0, third]], [0] * 40_000 + [1] * 16_000
     world = dc.environments.LossTable(losses, index, noise="none")
     results = dc.simulate(policies, world, 56_000, 40, seed=seeded(1), checkpoints=1, workers=1)
     found, unseen = (results.final_regret(each).mean() for each in policies)

@@ -186,6 +186,20 @@ def test_wrong_guardrails_and_budgets_are_refused_and_change_nothing(opened: Ope
         service.decisions.feedback("me", made[2].id, loss=0.5).result()
 
 
+def test_an_incumbent_by_segment_is_refused_however_it_comes_and_changes_nothing(opened: Opened) -> None:
+    service = opened()
+    contextual = Settings({"name": "ContextualLadder", "segments": ["kind"]}, ARMS)
+    service.experiments.put("me", "one", contextual, seed=7).result()
+    before = service.experiments.get("me", "one").result()
+    message = "by_segment = True: is for learners in a program; .*; leave it out"
+    with pytest.raises(Invalid, match=message):
+        change(service, incumbent="a", by_segment=True)
+    assert service.experiments.get("me", "one").result() == before
+    rules = dc.Guardrails(incumbent="a", by_segment=True)
+    with pytest.raises(Invalid, match=message):
+        service.experiments.put("me", "two", replace(contextual, guardrails=rules)).result()
+
+
 def test_arms_that_are_down_are_not_chosen_and_a_retired_one_is_forgotten(opened: Opened) -> None:
     service = opened()
     service.experiments.put("me", "one", Settings({"name": "FTPL"}, (*ARMS, "d")), seed=7).result()

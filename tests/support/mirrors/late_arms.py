@@ -1,40 +1,73 @@
 """Equal arms behind a real mirror, one of which gives its bad answers late: how often is a verdict wrong?
 
-Half of the answers of each arm are bad, at random. Those of the slow arm come so many seconds later; the other answers
-are at once. So the first losses of the slow arm are all good, and a verdict that takes them as they come is wrong.
+Half of the answers of each arm are bad, at random. The slow arm holds a bad answer until it has got a number of newer
+requests; it gives the others at once. So the first losses of the slow arm are all good, and a verdict that takes them as
+they come is wrong. Nothing is late by the clock, so a busy machine changes nothing.
 """
 
 import asyncio
 import random
 import subprocess
 import sys
+import urllib.request
+from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 CLIENTS = 16
+NEWER = 200
+"""The slow arm gives a bad answer when it has got so many newer requests."""
 
 
-async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seconds: float) -> None:
-    with suppress(ConnectionError, asyncio.IncompleteReadError):
-        while await reader.readuntil(b"\r\n\r\n"):
-            bad = random.random() < 0.5
-            if bad:
-                await asyncio.sleep(seconds)
-            writer.write(b"HTTP/1.1 %d OK\r\nContent-Length: 0\r\n\r\n" % (500 if bad else 200))
-            await writer.drain()
-    writer.close()
+class Arm:
+    """An upstream whose answers are bad at random, and which may hold them."""
+
+    def __init__(self, seed: int, is_slow: bool) -> None:
+        self._chance, self._is_slow = random.Random(seed), is_slow
+        self._requests = 0
+        self._held: deque[tuple[int, asyncio.Event]] = deque()
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of a connection."""
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            while request := await reader.readuntil(b"\r\n\r\n"):
+                if request.startswith(b"GET /release "):
+                    self._is_slow = False
+                    self._release(self._requests)
+                    is_bad = False
+                else:
+                    is_bad = await self._next()
+                writer.write(b"HTTP/1.1 %d OK\r\nContent-Length: 0\r\n\r\n" % (500 if is_bad else 200))
+                await writer.drain()
+        writer.close()
+
+    async def _next(self) -> bool:
+        """Whether the next answer is bad, once it may be given."""
+        self._requests += 1
+        self._release(self._requests - NEWER)
+        is_bad = self._chance.random() < 0.5
+        if is_bad and self._is_slow:
+            may_go = asyncio.Event()
+            self._held.append((self._requests, may_go))
+            await may_go.wait()
+        return is_bad
+
+    def _release(self, last: int) -> None:
+        """Let the answers go that are held since this request or before."""
+        while self._held and self._held[0][0] <= last:
+            self._held.popleft()[1].set()
 
 
-async def serve(seconds: float) -> None:
-    server = await asyncio.start_server(
-        lambda reader, writer: answer(reader, writer, seconds), "127.0.0.1", 0
-    )
+async def serve(seed: int, is_slow: bool) -> None:
+    """Serve until the process ends."""
+    server = await asyncio.start_server(Arm(seed, is_slow).answer, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
 
 async def load(port: int, requests: int, patience: float) -> None:
+    """Send the requests. A client leaves if it has no answer after so many seconds."""
     numbers = iter(range(requests))
 
     async def client() -> None:
@@ -49,22 +82,28 @@ async def load(port: int, requests: int, patience: float) -> None:
     await asyncio.gather(*(client() for _ in range(CLIENTS)))
 
 
-def verdict_of(folder: Path, requests: int, seconds: float, slow: str, patience: float) -> tuple[bool, Any]:
+def verdict_of(folder: Path, requests: int, slow: str, patience: float, seed: int) -> tuple[bool, Any]:
     """Whether the verdict is wrong after so many requests, and what the mirror counted."""
     from support.mirrors.running import Start, UpstreamProcess
 
     arms = {}
     try:
-        for name in ("stable", "next"):
-            command = [sys.executable, __file__, str(seconds if name == slow else 0.0)]
+        for place, name in enumerate(("stable", "next")):
+            kind = "slow" if name == slow else "prompt"
+            command = [sys.executable, __file__, str(2 * seed + place), kind]
             process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
             assert process.stdout is not None
             arms[name] = UpstreamProcess(
                 name, f"http://127.0.0.1:{int(process.stdout.readline())}", process
             )
-        lines = '[mirror]\nshare = 1.0\nconcurrency = 500\n[guardrails]\nincumbent = "stable"\n'
+        lines = (
+            "[mirror]\nshare = 1.0\nconcurrency = 500\ntimeout = 300\n"
+            f'[experiment]\nseed = {seed}\n[guardrails]\nincumbent = "stable"\n'
+        )
         with Start(arms, folder).embedded(lines) as running:
             asyncio.run(load(int(running.url.rpartition(":")[2]), requests, patience))
+            for arm in arms.values():
+                urllib.request.urlopen(f"{arm.url}/release").close()
             counts = running.settled()
             known = asyncio.run(running.backend.known())
     finally:
@@ -76,4 +115,4 @@ def verdict_of(folder: Path, requests: int, seconds: float, slow: str, patience:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(float(sys.argv[1])))
+    asyncio.run(serve(int(sys.argv[1]), sys.argv[2] == "slow"))

@@ -460,11 +460,12 @@ def _find_best(sums: Sums) -> None:
         sums.best = sums.best._replace(at=0)
 
 
-def anew(sequences: Sequences, drift: bool) -> Sequences:
-    """Sequences of the same arms and the same kind of losses, of which nothing is known."""
+def anew(sequences: Sequences, drift: bool, share: float = 1.0) -> Sequences:
+    """Sequences of the same arms and the same kind of losses, of which nothing is known, with a share of the risk."""
     old = sequences.sums
-    share = 2.0 / (1.0 + old.width)
-    new = Sequences(sequences.count, old.risk, drift=drift, coupled=old.coupled, label_share=share)
+    risk = max(old.risk * share, 2.0 * LEAST_RISK)
+    label_share = 2.0 / (1.0 + old.width)
+    new = Sequences(sequences.count, risk, drift=drift, coupled=old.coupled, label_share=label_share)
     for arm in np.flatnonzero(old.retired).tolist():
         new.retire(arm)
     return new

@@ -39,6 +39,7 @@ class Guard:
         draws: how many draws were made.
         released: whether another arm was found to be better than the incumbent. It stays so.
         next_look: after how many observations to look for that again.
+        released_in: the same two for each segment, if the incumbent is left by segment.
         shown: for each segment, or `WHOLE`, the serials of the arms that were shown to be within the margin of every other
             one; and from how many observations on that is to be looked at again.
         frozen: the law that keys draw from, by the arms' places; None without a margin for switches.
@@ -48,14 +49,38 @@ class Guard:
     draws: int = 0
     released: bool = False
     next_look: int = 0
+    released_in: dict[int, tuple[bool, int]] = field(default_factory=dict)
     shown: dict[int, tuple[int, list[int]]] = field(default_factory=dict)
     frozen: Floats | None = None
 
     def following(self, rules: Guardrails) -> "Guard":
         """The guard for other rules: draws go on, and a new incumbent has not been released."""
-        same = rules.incumbent == self.rules.incumbent
-        frozen, look = None if rules.switch_margin is None else self.frozen, self.next_look if same else 0
-        return Guard(rules, self.draws, self.released and same, look, frozen=frozen)
+        guard = Guard(rules, self.draws)
+        if rules.tries_as(self.rules):
+            guard.released = self.released
+            guard.next_look = self.next_look
+            guard.released_in = dict(self.released_in)
+        if rules.switch_margin is not None:
+            guard.frozen = self.frozen
+        return guard
+
+    def keeps_incumbent(self, segment: int) -> bool:
+        """Whether requests of a segment get the incumbent: no other arm was found to be better than it."""
+        if self.rules.incumbent is None:
+            return False
+        if not self.rules.by_segment:
+            return not self.released
+        return not self.was_released_in(segment)
+
+    def was_released_in(self, segment: int) -> bool:
+        """Whether another arm was found to be better than the incumbent by the evidence of this segment."""
+        released, _ = self.released_in.get(segment, (False, 0))
+        return released
+
+    @property
+    def was_released(self) -> bool:
+        """Whether another arm was found to be better than the incumbent; by segment, in any of them."""
+        return self.released or any(released for released, _ in self.released_in.values())
 
     def with_arms(self, count: int) -> "Guard":
         """The guard for so many arms: keys do not draw those that came until the frozen law is replaced."""
@@ -84,11 +109,12 @@ class Guard:
         key: int | None = None,
         good: Collection[int] = (),
         serials: Serials | None = None,
+        segment: int = WHOLE,
     ) -> tuple[int, str | None]:
         """The place of the arm to serve, and the rule that chose it; None if it is the policy's draw.
 
         A key is always on the same side of the hold-out and the floors. `good` are the places of the arms whose loss is
-        known to be within the margin, and `serials` are those that a key draws by.
+        known to be within the margin, `serials` are those that a key draws by, and `segment` is that of the request.
         """
         rules = self.rules
         if (pinned := _place(rules.pinned, arms, part)) is not None:
@@ -100,7 +126,7 @@ class Guard:
             chosen, reason = self._by_share(hashed(text), arms, part)
             if chosen is not None:
                 return chosen, reason
-        if rules.incumbent is not None and not self.released:
+        if self.keeps_incumbent(segment):
             incumbent = _place(rules.incumbent, arms, part)
             return (drawn, None) if incumbent is None else (incumbent, "incumbent")
         if (cheapest := self._cheapest(good, arms, part)) is not None:
@@ -135,12 +161,19 @@ class Guard:
                 return _place(name, arms, part), "floor"
         return None, ""
 
-    def law(self, law: Floats, arms: ArmNames, part: Ints | None, good: Collection[int] = ()) -> Floats:
-        """The probability of serving each arm without a key, given the policy's."""
+    def law(
+        self,
+        law: Floats,
+        arms: ArmNames,
+        part: Ints | None,
+        good: Collection[int] = (),
+        segment: int = WHOLE,
+    ) -> Floats:
+        """The probability of serving each arm without a key, given the policy's, in a request's segment."""
         rules = self.rules
         if (pinned := _place(rules.pinned, arms, part)) is not None:
             return certain(pinned, len(arms))
-        if rules.incumbent is not None and not self.released:
+        if self.keeps_incumbent(segment):
             served = _place(rules.incumbent, arms, part)
         else:
             served = self._cheapest(good, arms, part)
@@ -161,6 +194,8 @@ class Guard:
             return {}
         state: dict[str, Any] = {"rules": self.rules.to_dict()}
         state |= {name: getattr(self, name) for name in ("draws", "released", "next_look")}
+        if self.released_in:
+            state["released_in"] = [[segment, *seen] for segment, seen in self.released_in.items()]
         if self.shown and not self.rules.drift:  # else it follows from the evidence of now
             state["shown"] = [[segment, *seen] for segment, seen in self.shown.items()]
         if self.frozen is not None:
@@ -175,7 +210,10 @@ class Guard:
         saved = dict(content["guard"])
         shown = {segment: (until, serials) for segment, until, serials in saved.pop("shown", ())}
         frozen = np.array(saved.pop("frozen"), np.float64) if "frozen" in saved else None
-        return cls(Guardrails.from_dict(saved.pop("rules")), **saved, shown=shown, frozen=frozen)
+        released_in = {segment: (gone, look) for segment, gone, look in saved.pop("released_in", ())}
+        guard = cls(Guardrails.from_dict(saved.pop("rules")), **saved, shown=shown, frozen=frozen)
+        guard.released_in = released_in
+        return guard
 
 
 def _place(name: object, arms: ArmNames, part: Ints | None) -> int | None:
@@ -242,20 +280,19 @@ class Guarded(TakesTurns):
             self._losses,
             self._guard.rules,
             contextual=contexts is not None,
+            segmented=self._tells_segments,
             labelled=self._labels is not None,
         )
         if watch is not None and watch.has_preferences:
             rules.check_takes_preferences()
         if (rules.incumbent is not None or rules.cheapest_within is not None) and watch is None:
             watch = self._new_watch(rules.risk, rules.drift)
-        by_segment = self._by_segment(rules)
-        if watch is not None and by_segment != (watch.segments is not None):
+        if watch is not None and self._by_segment(rules) != (watch.segments is not None):
             watch.keep_drawn(self._waiting, self._running)
-            watch = watch.copy()
-            watch.segments = {} if by_segment else None
-        if watch is not None and rules.incumbent != self._guard.rules.incumbent:
+            watch = watch.with_segments(self._by_segment(rules))
+        if watch is not None and not rules.tries_as(self._guard.rules):
             watch.keep_drawn(self._waiting, self._running)
-            watch = watch.with_trial(tried=rules.incumbent is not None)
+            watch = watch.with_trial(tried=rules.incumbent is not None, by_segment=rules.by_segment)
         self._replace(guard=self._guard.following(rules), watch=watch)
         self._keep_evidence()
         self._judge()
@@ -296,13 +333,23 @@ class Guarded(TakesTurns):
     def _served(self, drawn: int, part: Ints | None, word: int | None) -> tuple[int, str | None]:
         """The place of the arm to serve instead of the one drawn, and the guardrail that chose it."""
         guard, stream = self._guard, self._running.stream.tobytes()
-        good, serials = self._good_enough(), self._running.serials
-        return guard.serve(drawn, self._arms, part, stream, word, good, serials)
+        good, serials, segment = self._good_enough(), self._running.serials, self._segment_at_hand()
+        return guard.serve(drawn, self._arms, part, stream, word, good, serials, segment)
+
+    def _segment_at_hand(self) -> int:
+        """The place of the segment of the context at hand; `WHOLE` for a policy without contexts."""
+        contexts = self._running.contexts
+        return WHOLE if contexts is None else contexts.segment
+
+    @property
+    def _tells_segments(self) -> bool:
+        """Whether the policy tells segments apart."""
+        contexts = self._running.contexts
+        return contexts is not None and len(contexts.policy.segments) > 0
 
     def _by_segment(self, rules: Guardrails) -> bool:
         """Whether the rules ask for the evidence of each segment."""
-        asked, contexts = rules.cheapest_within is not None, self._running.contexts
-        return asked and contexts is not None and len(contexts.policy.segments) > 0
+        return (rules.cheapest_within is not None or rules.by_segment) and self._tells_segments
 
     def _keep_evidence(self) -> None:
         """Keep what is watched of new decisions, if what is served depends on the evidence of now.
@@ -315,11 +362,10 @@ class Guarded(TakesTurns):
     def _good_enough(self) -> Collection[int]:
         """The places of the arms whose loss is known to be within the margin of every other arm's, in the context at hand."""
         guard, watch, running = self._guard, self._watch, self._running
-        waiting = guard.rules.incumbent is not None and not guard.released
-        if guard.rules.cheapest_within is None or watch is None or waiting:
+        at_hand = self._segment_at_hand()
+        if guard.rules.cheapest_within is None or watch is None or guard.keeps_incumbent(at_hand):
             return ()
-        by_segment = None if watch.segments is None else running.contexts
-        segment = WHOLE if by_segment is None else by_segment.segment
+        segment = WHOLE if watch.segments is None else at_hand
         if guard.rules.drift:
             self._look(watch, segment)
         serials = np.array(guard.shown.get(segment, (0, []))[1], np.int64)
@@ -367,12 +413,30 @@ class Guarded(TakesTurns):
     def _judge_incumbent(self, watch: "Watch") -> None:
         """Release the incumbent once what was observed since it was set shows that another arm is better."""
         guard, rules, observed = self._guard, self._guard.rules, watch.judges.observed
-        if rules.incumbent is not None and not guard.released and observed >= guard.next_look:
+        if rules.incumbent is not None and rules.by_segment:
+            self._judge_incumbent_by_segment(watch)
+        elif rules.incumbent is not None and not guard.released and observed >= guard.next_look:
             from ..inference.verdicts import is_beaten
 
             serial = self._running.serials.of_one(self._arms.place(rules.incumbent))
             guard.released = is_beaten(watch.judges, serial, rules.risk, rules.drift)
             guard.next_look = _rarer(observed)
+
+    def _judge_incumbent_by_segment(self, watch: "Watch") -> None:
+        """Release the incumbent in segments whose own evidence shows that another arm is better, each with its share of the risk."""
+        from ..inference.sums import share_of_segment
+        from ..inference.verdicts import is_beaten
+
+        guard, rules, judges = self._guard, self._guard.rules, watch.judges_of_segments
+        serial = self._running.serials.of_one(self._arms.place(rules.incumbent))
+        for place in sorted(watch.unjudged & judges.keys()):
+            sequences = judges[place]
+            released, next_look = guard.released_in.get(place, (False, 1))
+            if not released and sequences.observed >= next_look:
+                share = share_of_segment(1 + list(judges).index(place))
+                released = is_beaten(sequences, serial, rules.risk * share, rules.drift)
+                guard.released_in[place] = released, _rarer(sequences.observed)
+        watch.unjudged.clear()
 
 
 def _rarer(observed: int) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, NoReturn, Self, TypedDict, Unpack
 
 from ..base.validation import LEAST_RISK, amount_of, number_in, share_of
 from ..decision import Arm, ByArm
@@ -29,6 +29,7 @@ class GuardrailChanges(TypedDict, total=False):
         cheapest_within: the margin of loss within which the cheapest arm is good enough.
         prices: the price of each arm, for `cheapest_within`.
         switch_margin: the margin of loss beyond which keys move to other arms.
+        by_segment: whether the incumbent is left in each segment by that segment's own evidence.
 
     >>> import decoupled as dc
     >>> changes: GuardrailChanges = {"pinned": None, "holdout": 0.05}
@@ -47,6 +48,7 @@ class GuardrailChanges(TypedDict, total=False):
     cheapest_within: float | None
     prices: ByArm | None
     switch_margin: float | None
+    by_segment: bool | None
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,9 @@ class Guardrails:
             Decisions with a key draw from a frozen law of the policy, until an arm's estimated mean loss is lower
             than that of the law by more than this. Nothing is stored for a key. Not for a `ContextualLadder`, and not
             together with `Labels`.
+        by_segment: whether to leave the incumbent segment by segment, each by its own evidence: one segment may leave it while
+            others keep it. Only for a `ContextualLadder` with segments. The s-th segment to appear has the share
+            6 / (pi s)^2 of `risk`. False compares arms over all requests.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -111,6 +116,7 @@ class Guardrails:
     cheapest_within: float | None = None
     prices: ByArm = field(default_factory=dict)
     switch_margin: float | None = None
+    by_segment: bool = False
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -122,8 +128,15 @@ class Guardrails:
         set_field(self, "down", tuple(dict.fromkeys(listed("down", self.down))))
         set_field(self, "holdout", share_of("holdout", self.holdout, "it is a probability"))
         set_field(self, "risk", number_in("risk", self.risk, LEAST_RISK, 1.0, _NO_RISK))
-        if not isinstance(self.drift, bool):
-            raise ParameterError.of("drift", self.drift, "must be True or False", "the default is True")
+        for name in ("drift", "by_segment"):
+            if not isinstance(getattr(self, name), bool):
+                remedy = f"the default is {name == 'drift'}"
+                raise ParameterError.of(name, getattr(self, name), "must be True or False", remedy)
+        if self.by_segment and self.incumbent is None:
+            rule = "is for an incumbent, and there is none"
+            raise ParameterError.of(
+                "by_segment", self.by_segment, rule, "set incumbent too, or leave it out"
+            )
         if self.control is not None and self.holdout == 0.0:
             rule = "is the arm of the hold-out, and holdout is 0"
             raise ParameterError.of("control", self.control, rule, "set holdout too")
@@ -159,10 +172,12 @@ class Guardrails:
 
         >>> import decoupled as dc
         >>> dc.Guardrails(pinned="a", floors={"b": 0.1}).updated(pinned=None)
-        Guardrails(pinned=None, floors={'b': 0.1}, holdout=0.0, control=None, incumbent=None, risk=0.05, drift=True, down=(), cheapest_within=None, prices={}, switch_margin=None)
+        Guardrails(pinned=None, floors={'b': 0.1}, holdout=0.0, control=None, incumbent=None, risk=0.05, drift=True, down=(), cheapest_within=None, prices={}, switch_margin=None, by_segment=False)
         """
         if "cheapest_within" in changes and changes["cheapest_within"] is None:
             changes.setdefault("prices", None)  # they belong to that rule
+        if "incumbent" in changes and changes["incumbent"] is None:
+            changes.setdefault("by_segment", None)
         none, given = vars(Guardrails()), dict[str, Any](changes)
         given |= {name: none.get(name) for name, value in given.items() if value is None}
         return replace(self, **given)
@@ -182,12 +197,15 @@ class Guardrails:
         now: "Guardrails",
         *,
         contextual: bool,
+        segmented: bool,
         labelled: bool,
     ) -> None:
         """Raise an error if a learner cannot have these rules; `now` may lack the price of an arm that was added later."""
         if self.switch_margin is not None and contextual:
             rule = "keys would draw from one law, and this policy has another for each context"
             raise UnsupportedError(f"switch_margin: {rule}; leave it out")
+        if self.by_segment and not segmented:
+            refuse_by_segment("by_segment")
         if contextual and self._assumes_constant_means:
             refuse_constant_means("guardrails", CONTEXTS)
         if self.switch_margin is not None and labelled:
@@ -218,6 +236,10 @@ class Guardrails:
         """Raise an error if a rule assumes what does not hold for preferences between two arms."""
         if self._assumes_constant_means:
             refuse_constant_means("guardrails", PREFERENCES)
+
+    def tries_as(self, other: "Guardrails") -> bool:
+        """Whether these rules judge the same incumbent in the same way, so that its evidence goes on."""
+        return (self.incumbent, self.by_segment) == (other.incumbent, other.by_segment)
 
     def check_retiring(self, names: Iterable[object]) -> None:
         """Raise an error if a rule names one of these arms: a guardrail must not vanish with its arm."""
@@ -279,6 +301,17 @@ def refuse_constant_means(what: str, reason: str) -> None:
     """
     rule = "drift=False takes the losses seen of an arm for a fair sample"
     raise UnsupportedError(f"{what}: {rule}; {reason}; use drift=True")
+
+
+def refuse_by_segment(what: str) -> NoReturn:
+    """Raise the error of asking for evidence by segment where the policy tells no segments apart.
+
+    >>> refuse_by_segment("by_segment")
+    Traceback (most recent call last):
+    decoupled.errors.UnsupportedError: by_segment: this policy tells no segments apart; leave it out, or use ContextualLadder(segments=...)
+    """
+    rule = "this policy tells no segments apart"
+    raise UnsupportedError(f"{what}: {rule}; leave it out, or use ContextualLadder(segments=...)")
 
 
 def _by_arm(

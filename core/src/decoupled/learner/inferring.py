@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from ..base.validation import whole_number
+from ..base.validation import LEAST_RISK, number_in, whole_number
 from ..decision import Arm, Decision
 from ..errors import UnsupportedError
 from ..inference.ordering import MOST_PATIENCE, PATIENCE
-from .guardrails import refuse_constant_means
+from .context import Context, Segment
+from .guardrails import refuse_by_segment, refuse_constant_means
 
 if TYPE_CHECKING:  # loaded when a learner is watched
     from ..inference.boundary import Interval
@@ -150,6 +151,8 @@ class Inference:
     def incumbent_released(self) -> bool | None:
         """Whether another arm was found to be better than the incumbent; None if the guardrails name none.
 
+        With `by_segment`, whether that is so in any segment; `incumbent_released_in` lists them.
+
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
         >>> learner.guardrails = dc.Guardrails(incumbent="a", risk=0.05)
@@ -160,16 +163,76 @@ class Inference:
         (False, 'a', 'incumbent')
         """
         guard = self._learner._asked(lambda _, parts: parts.guard)
-        return None if guard.rules.incumbent is None else guard.released
+        return None if guard.rules.incumbent is None else guard.was_released
 
-    def verdict(self, *, risk: float | None = None, drift: bool | None = None) -> "Verdict":
+    @property
+    def incumbent_released_in(self) -> tuple[Segment, ...] | None:
+        """The segments in which the incumbent was released; None unless the guardrails leave it by segment.
+
+        A segment is given by its values, as in `Learner.segments`.
+
+        >>> import decoupled as dc
+        >>> learner = dc.ContextualLadder(segments=("subject",)).start(arms=["old", "new"], seed=7)
+        >>> learner.guardrails = dc.Guardrails(incumbent="old", by_segment=True)
+        >>> for turn in range(2_000):
+        ...     subject = "law" if turn % 2 else "art"
+        ...     decision = learner.decide(context={"subject": subject})
+        ...     better = "new" if subject == "law" else "old"
+        ...     learner.observe(decision, loss=0.2 if decision.explore == better else 0.6)
+        >>> learner.inference.incumbent_released_in
+        (('law',),)
+        >>> learner.decide(context={"subject": "art"}).exploit
+        'old'
+        """
+
+        def question(_: "Watch", parts: "Parts") -> tuple[Segment, ...] | None:
+            guard, contexts = parts.guard, parts.running.contexts
+            if contexts is None or not guard.rules.by_segment:
+                return None
+            return tuple(
+                contexts.encoder.name(place)
+                for place in sorted(guard.released_in)
+                if guard.was_released_in(place)
+            )
+
+        return self._learner._asked(question)
+
+    def verdict(
+        self,
+        *,
+        context: Context | None = None,
+        risk: float | None = None,
+        drift: bool | None = None,
+    ) -> "Verdict":
         """Say which arm is best, if that is decided; see `decoupled.inference.Verdict`.
 
+        The verdict of a segment is about the requests of that segment, by its own losses. The s-th segment to appear has
+        the share 6 / (pi s)^2 of the risk, so the verdicts of all segments hold together. The verdict over all requests
+        has a risk of its own.
+
         Args:
+            context: a request, for the verdict of its segment; None for all requests. It needs `watch(by_segment=True)` or
+                guardrails that compare arms by segment. A segment that never appeared has no evidence; nor have those
+                beyond the first 1,000 (fewer with more than 10 arms), or the records of `replay`.
             risk: a risk other than the one given to `watch`; None for that one. Choose it before you look.
             drift: whether losses may drift; None for what `watch` was told. Contexts and preferences need True.
+
+        Raises:
+            UnsupportedError: if `context` is given and no evidence is kept by segment.
+
+        >>> import decoupled as dc
+        >>> learner = dc.ContextualLadder(segments=("subject",)).start(arms=["small", "large"], seed=7)
+        >>> learner.watch(by_segment=True)
+        >>> print(learner.inference.verdict(context={"subject": "law"}))
+        too early: nothing was observed
         """
-        return self._asked("verdict()", drift, lambda watch, parts: _verdict(watch, parts, risk, drift))
+
+        def question(watch: "Watch", parts: "Parts") -> "Verdict":
+            if context is None:
+                return _verdict(watch, parts, risk, drift)
+            return _verdict_of_segment(watch, parts, context, risk)
+
+        return self._asked("verdict()", drift, question)
 
     def _asked(
         self, name: str, drift: bool | None, question: "Callable[[Watch, Parts], _Answer]"
@@ -437,6 +500,32 @@ def _names(watch: "Watch", parts: "Parts") -> list[Arm]:
     for place, name in enumerate(parts.arms.names):
         names[parts.running.serials.of_one(place)] = name
     return names
+
+
+def _verdict_of_segment(watch: "Watch", parts: "Parts", context: Context, risk: float | None) -> "Verdict":
+    from ..inference.sequences import anew
+    from ..inference.sums import share_of_segment
+    from ..inference.verdicts import verdict
+
+    contexts = parts.running.contexts
+    if contexts is None or len(contexts.policy.segments) == 0:
+        refuse_by_segment("inference.verdict(context=...)")
+    if watch.segments is None:
+        rule = "evidence is kept of all requests together"
+        remedy = "call watch(by_segment=True) before the first decision"
+        raise UnsupportedError(f"inference.verdict(context=...): {rule}; {remedy}")
+    place, _ = contexts.encoder.encode(context, new=False)
+    sequences = watch.segments.get(place)
+    if sequences is None:
+        return verdict(anew(watch.sequences, drift=True), _names(watch, parts))
+    whole = watch.sequences.risk
+    if risk is not None:
+        whole = number_in("risk", risk, LEAST_RISK, 1.0, "the default is 0.05")
+    share = share_of_segment(1 + list(watch.segments).index(place))
+    waiting = watch.waiting_of(place)
+    awaited = watch.awaited if waiting > 0 else None
+    names = _names(watch, parts)
+    return verdict(sequences, names, risk=whole * share, waiting=waiting, awaited=awaited)
 
 
 def _verdict(watch: "Watch", parts: "Parts", risk: float | None, drift: bool | None) -> "Verdict":

@@ -20,7 +20,7 @@ from ..policy import Definition
 from .arms import ArmNames, Arms, listed, listed_available, refuse_set
 from .context import Advice, Context
 from .guard import Guard, Guarded, Listed, Told
-from .guardrails import CONTEXTS, PREFERENCES, Guardrails, refuse_constant_means
+from .guardrails import CONTEXTS, PREFERENCES, Guardrails, refuse_by_segment, refuse_constant_means
 from .inferring import Inference, check_watchable, checked_patience, not_watched
 from .labels import Judged, Judgement, Labelling, Labels, LabelStatus, checked_labels, checked_position
 from .losses import LossRange, Predictions, Preference, listed_predictions, preference_loss
@@ -165,9 +165,7 @@ class Learner(Guarded):
         if self._watch is not None:
             self._watch.serials = {None: None, **dict(zip(self._arms.names, self._serials(), strict=True))}
             self._watch.sees_contexts = running.contexts is not None
-            self._watch.mixes_laws = (
-                running.contexts is not None and len(running.contexts.policy.segments) > 0
-            )
+            self._watch.mixes_laws = self._tells_segments
 
     def _forked(self, number: int) -> None:
         self._open()
@@ -1095,8 +1093,11 @@ class Learner(Guarded):
         self._enter(told, new=False)
         # Before the law, whose copy of some arms may leave the context.
         good = self._good_enough() if guarded else ()
+        segment = self._segment_at_hand()
         law = self._running.law(name, part)
-        return self._guard.law(law, self._arms, part, good) if guarded and self._guard.rules else law
+        if not guarded or not self._guard.rules:
+            return law
+        return self._guard.law(law, self._arms, part, good, segment)
 
     @in_turn
     def estimates(self) -> Floats:
@@ -1120,6 +1121,7 @@ class Learner(Guarded):
         drift: bool = True,
         patience: int | None = None,
         expired_loss: float | None = None,
+        by_segment: bool = False,
     ) -> None:
         """Keep confidence sequences from now on, for `inference`.
 
@@ -1138,18 +1140,36 @@ class Learner(Guarded):
                 missing. Later feedback still reaches the policy. Give what nearly all of your feedback arrives within.
             expired_loss: the loss that it counts as, within `loss_range`. None leaves it out, and calls the verdict provisional:
                 then you assume that whether a loss arrives in time depends on neither the arm nor the loss.
+            by_segment: also keep confidence sequences of each segment of a `ContextualLadder`, for
+                `inference.verdict(context=...)`. They have a second risk of this size, which segments share.
 
         Raises:
             ParameterError: if the learner is watched already.
-            UnsupportedError: if it has more than 10,000 arms; or with `drift=False`, if the policy looks at contexts.
+            UnsupportedError: if it has more than 10,000 arms; with `drift=False`, if the policy looks at contexts; or with
+                `by_segment=True`, if it tells no segments apart.
+
+        >>> import decoupled as dc
+        >>> learner = dc.ContextualLadder(segments=("subject",)).start(arms=["small", "large"], seed=7)
+        >>> learner.watch(by_segment=True)
+        >>> best = {"law": "large", "art": "small"}
+        >>> for turn in range(500):
+        ...     subject = "law" if turn % 2 else "art"
+        ...     decision = learner.decide(context={"subject": subject})
+        ...     learner.observe(decision, loss=0.2 if decision.explore == best[subject] else 0.6)
+        >>> print(learner.inference.verdict(context={"subject": "law"}))
+        large is better than small (99.2401 %, decided at round 72)
         """
         if self._watch is not None:
             raise ParameterError("watch(): this learner is watched already; call it once")
         if not drift and self._running.contexts is not None:
             refuse_constant_means("watch()", CONTEXTS)
+        if by_segment and not self._tells_segments:
+            refuse_by_segment("watch(by_segment=True)")
         wait = None if patience is None else checked_patience(patience)
         expired = None if expired_loss is None else self._losses.scaled_as("expired_loss", expired_loss)
-        self._replace(watch=self._new_watch(risk, drift, wait, expired))
+        watch = self._new_watch(risk, drift, wait, expired)
+        watch.by_segment = bool(by_segment)
+        self._replace(watch=watch.with_segments(kept=by_segment or watch.segments is not None))
 
     @in_turn
     def _is_decided(self, every: float) -> bool:

@@ -117,6 +117,9 @@ def _restored(content: dict[str, Any], policy: Definition) -> Parts:
     for name in ("draws", "next_look"):
         _whole(name, getattr(guard, name), 0)
     _check("released", guard.released, isinstance(guard.released, bool))
+    for place, (released, look) in guard.released_in.items():
+        _check("released_in", place, type(place) is int and isinstance(released, bool))
+        _whole("released_in", look, 0)
     numbers = [each for segment, (until, found) in guard.shown.items() for each in (segment, until, *found)]
     _check("shown", numbers, all(type(each) is int for each in numbers))
     law = guard.frozen
@@ -213,7 +216,8 @@ def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | Non
         _check("watch", each, each.count == born)
     # Not those that are pending here: columns bring these later.
     _check("watch", "its decisions", all(isinstance(key, str) for key in watch.before))
-    _check("watch", "its segments", all(type(place) is int for place in (watch.segments or {})))
+    places = [*(watch.segments or {}), *(watch.trials or {})]
+    _check("watch", "its segments", all(type(place) is int for place in places))
     _check("watch", watch.weighs, isinstance(watch.weighs, bool))
     checked_patience(watch.patience)
     checked_patience(watch.label_patience)

@@ -19,7 +19,7 @@ from ..inference.judging import JudgeSums
 from ..inference.lookout import Lookout
 from ..inference.ordering import PATIENCE, Awaited
 from ..inference.sequences import Sequences, anew
-from ..inference.sums import Observation, most_segments
+from ..inference.sums import Observation, most_segments, share_of_segment
 from .arms import Serials
 from .guardrails import CONTEXTS, PREFERENCES
 from .labels import Judged, Judgement, Labels
@@ -63,10 +63,16 @@ class Watch:
         self.judgements: dict[str, Judgement] = {}
         self.judged: Sequences | None = None
         self.judge: JudgeSums | None = None
-        # For a rule that asks for them: the sequences of each segment by its place, in the order in which they appeared; and the
-        # segment of each decision in the queue that counts for one.
+        # For verdicts by segment, or a rule that asks for them: the sequences of each segment by its place, in the order in
+        # which they appeared; and the segment of each decision in the queue that counts for one.
         self.segments: dict[int, Sequences] | None = None
         self.segment_of: dict[str, int] = {}
+        # Whether they are kept for verdicts, whatever the rules ask for.
+        self.by_segment = False
+        # The same as `trial` of each segment, for an incumbent by segment; None if `segments` know no more than that.
+        self.trials: dict[int, Sequences] | None = None
+        # Segments that got evidence since an incumbent was last judged.
+        self.unjudged: set[int] = set()
         # Whether the verdict is decided and still holds, for a budget that then explores less; None if no budget asks.
         self.lookout: Lookout | None = None
         # Whether the chances of exploration depend on the request's segment. A weight made of them would then depend on the
@@ -78,18 +84,40 @@ class Watch:
         # What came out of the queue, for whoever keeps further sequences and empties it; None if nobody does.
         self.released: dict[str, Observation | None] | None = None
 
-    def with_trial(self, tried: bool) -> "Watch":
+    def with_trial(self, tried: bool, *, by_segment: bool = False) -> "Watch":
         """A copy that judges an incumbent by decisions that are made from now on; or by none, if there is no incumbent."""
         copy = self.copy()
-        copy.before, copy.trial = set(self.queue) if tried else set(), None
-        if tried and (copy.before or copy.sequences.observed > 0):
+        copy.before, copy.trial, copy.trials = set(self.queue) if tried else set(), None, None
+        copy.unjudged = set()
+        if tried and by_segment and (copy.before or copy.segments):
+            copy.trials = {}
+        elif tried and not by_segment and (copy.before or copy.sequences.observed > 0):
             copy.trial = anew(copy.sequences, drift=True)
+        return copy
+
+    def with_segments(self, kept: bool) -> "Watch":
+        """A copy that keeps sequences of each segment from now on; or none, unless verdicts need them."""
+        copy = self.copy()
+        if not kept and not self.by_segment:
+            copy.segments, copy.segment_of = None, {}
+        elif copy.segments is None:
+            copy.segments = {}
         return copy
 
     @property
     def judges(self) -> Sequences:
         """The sequences that an incumbent is judged by."""
         return self.sequences if self.trial is None else self.trial
+
+    @property
+    def judges_of_segments(self) -> dict[int, Sequences]:
+        """The sequences that an incumbent by segment is judged by, in the order in which segments appeared."""
+        return (self.segments or {}) if self.trials is None else self.trials
+
+    def waiting_of(self, place: int) -> int:
+        """How many of a segment were observed and wait for earlier decisions, of any segment."""
+        mine = (self.queue[key] for key, segment in self.segment_of.items() if segment == place)
+        return sum(seen is not None and not math.isnan(seen.loss) for seen in mine)
 
     @property
     def waiting(self) -> int:
@@ -165,11 +193,17 @@ class Watch:
 
     def _note_segment(self, key: str, place: int) -> None:
         """Count a decision for its segment, if there is room for that."""
-        known = self.segments
-        if known is not None and (place in known or len(known) < most_segments(self.sequences.count)):
-            if place not in known:
-                known[place] = anew(self.sequences, drift=True)
+        if self.segments is not None and self._has_room(self.segments, place):
             self.segment_of[key] = place
+            if self.trials is not None:
+                self._has_room(self.trials, place)
+
+    def _has_room(self, known: dict[int, Sequences], place: int) -> bool:
+        """Whether this segment has sequences, which it gets with its first decision if there is room for them."""
+        if place not in known and len(known) < most_segments(self.sequences.count):
+            share = share_of_segment(len(known) + 1)
+            known[place] = anew(self.sequences, drift=True, share=share)
+        return place in known
 
     def _law_of(self, pending: Pending, running: Running) -> Floats:
         """The law of exploration by serial."""
@@ -243,9 +277,14 @@ class Watch:
 
     def _add(self, key: str, seen: Observation | None) -> None:
         sequences = self.sequences
-        trial = None if key in self.before else self.trial
-        segment = (self.segments or {}).get(self.segment_of.get(key, -1))
-        kept = [each for each in (sequences, trial, segment) if each is not None]
+        is_tried = key not in self.before
+        trial = self.trial if is_tried else None
+        place = self.segment_of.get(key, -1)
+        segment = (self.segments or {}).get(place)
+        segment_trial = (self.trials or {}).get(place) if is_tried else None
+        if segment is not None:
+            self.unjudged.add(place)
+        kept = [each for each in (sequences, trial, segment, segment_trial) if each is not None]
         if self._place is None or self._place[0] != key:
             judged = 0 if self.judge is None else self.judge.count
             self._place = key, [each.observed for each in kept], [each.left_out for each in kept], judged
@@ -259,7 +298,8 @@ class Watch:
                 seen = seen._replace(law=np.pad(seen.law, (0, sequences.count - len(seen.law))))
             pooled = seen._replace(law=None) if self.mixes_laws else seen
             for each, number in zip(kept, numbers, strict=True):
-                each.add_once(number, seen if each is segment else pooled)
+                is_of_segment = each is segment or each is segment_trial
+                each.add_once(number, seen if is_of_segment else pooled)
             if self.judged is not None and self.judge is not None and key in self.judgements:
                 (loss, position), label, fallback = self.judgements[key]
                 self.judged.add_once(judged, pooled._replace(loss=loss, rho=1.0))
@@ -287,7 +327,8 @@ class Watch:
     def all_sequences(self) -> list[Sequences]:
         """All that are kept."""
         since = None if self.lookout is None else self.lookout.own
-        some = self.sequences, self.trial, self.judged, since, *(self.segments or {}).values()
+        of_segments = [*(self.segments or {}).values(), *(self.trials or {}).values()]
+        some = self.sequences, self.trial, self.judged, since, *of_segments
         return [each for each in some if each is not None]
 
     def copy(self) -> "Watch":
@@ -297,8 +338,10 @@ class Watch:
         for name in ("sequences", "trial", "judged", "judge", "lookout"):
             if (own := getattr(self, name)) is not None:
                 setattr(copy, name, own.copy())
-        if self.segments is not None:
-            copy.segments = {place: each.copy() for place, each in self.segments.items()}
+        for name in ("segments", "trials"):
+            if (by_place := getattr(self, name)) is not None:
+                setattr(copy, name, {place: each.copy() for place, each in by_place.items()})
+        copy.unjudged = set(self.unjudged)
         return copy
 
     def looking_out(self, every: float) -> "Watch":
@@ -329,7 +372,6 @@ class Watch:
         """Everything as plain values. Equal laws are there once."""
         # By value: decisions share objects, but not with those that were restored.
         laws: dict[bytes, int] = {}
-        segments = [[place, each.to_dict()] for place, each in (self.segments or {}).items()]
         queue = [[key, *_entry_to_json(seen, laws)] for key, seen in self.queue.items()]
         content = {"sequences": self.sequences.to_dict(), "weighs": self.weighs}
         content |= {"patience": self.patience, "expired_loss": self.expired}
@@ -341,7 +383,10 @@ class Watch:
             content |= {"trial": self.trial.to_dict(), "before": sorted(self.before)}
         content |= {"laws": [np.frombuffer(law).tolist() for law in laws], "queue": queue}
         if self.segments is not None:
-            content["segments"] = [segments, list(self.segment_of.items())]
+            content["segments"] = [_by_place(self.segments), list(self.segment_of.items())]
+            content |= {"by_segment": True} if self.by_segment else {}
+        if self.trials is not None:
+            content |= {"trials": _by_place(self.trials), "before": sorted(self.before)}
         if self.judged is not None and self.judge is not None:
             known = [[key, *judged, label, back] for key, (judged, label, back) in self.judgements.items()]
             content["judge"] = [self.judged.to_dict(), self.judge.to_json(), known]
@@ -367,6 +412,11 @@ class Watch:
             known, segment_of = content["segments"]
             watch.segments = {place: Sequences.from_dict(each) for place, each in known}
             watch.segment_of = dict(segment_of)
+            watch.by_segment = content.get("by_segment", False) is True
+            watch.unjudged = set(watch.segments)  # judged once more, which changes nothing
+        if "trials" in content:
+            watch.trials = {place: Sequences.from_dict(each) for place, each in content["trials"]}
+            watch.before = set(content["before"])
         if "judge" in content:
             judged, judge, known = content["judge"]
             watch.judged, watch.judge = Sequences.from_dict(judged), JudgeSums.from_json(judge)
@@ -376,6 +426,10 @@ class Watch:
         if "lookout" in content:
             watch.lookout = Lookout.from_dict(content["lookout"])
         return watch
+
+
+def _by_place(known: dict[int, Sequences]) -> list[list[Any]]:
+    return [[place, each.to_dict()] for place, each in known.items()]
 
 
 def _entry_to_json(seen: Observation | None, laws: dict[bytes, int]) -> list[Any]:

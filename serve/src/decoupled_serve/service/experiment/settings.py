@@ -49,9 +49,14 @@ def changed_guardrails(
     try:
         rules = now.updated(**given)
         rules.check_arms(ArmNames(list(arms)))
+        if rules.by_segment:
+            rule = (
+                "is for learners in a program; an experiment leaves its incumbent for all requests at once"
+            )
+            raise Invalid.of("by_segment", rules.by_segment, rule, "leave it out")
         if losses is not None:
             names = ArmNames(list(arms))
-            rules.check_fits(names, losses, now, contextual=contextual, labelled=labelled)
+            rules.check_fits(names, losses, now, contextual=contextual, segmented=False, labelled=labelled)
         if takes_preferences:
             rules.check_takes_preferences()
     except ServiceError:
