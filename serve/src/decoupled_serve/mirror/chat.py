@@ -10,6 +10,7 @@ from typing import Any
 from ..nested import parsed
 
 _LINE = re.compile(rb"[^\r\n]+")
+_STREAM = re.compile(rb"\s*(data|event|id|retry)?:")  # no JSON begins like this
 
 
 def conversation(body: bytes) -> list[tuple[str, str]]:
@@ -44,7 +45,9 @@ def said(body: bytes) -> str:
     >>> said(b'{"output": [{"type": "function_call", "call_id": "c1", "name": "add", "arguments": "[1, 2]"}]}')
     '{"call": "add", "arguments": "[1, 2]"}'
     """
-    content = parsed(body) or _whole(body)
+    # A long stream is not tried as JSON: that would be one long step for nothing.
+    is_stream = _STREAM.match(body) is not None
+    content = (None if is_stream else parsed(body)) or _whole(body)
     found = content if isinstance(content, dict) else {}
     if "choices" in found:
         messages = [one.get("message", {"content": one.get("text")}) for one in _objects(found["choices"])]
