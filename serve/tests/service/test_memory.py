@@ -9,7 +9,7 @@ import pytest
 import decoupled as dc
 from decoupled_serve.service.api import decisions
 from decoupled_serve.service.experiment.live import LiveExperiment
-from decoupled_serve.service.experiment.records import DecisionRecord, Settings
+from decoupled_serve.service.experiment.records import DEFAULT_WAIT, DecisionRecord, Settings
 from decoupled_serve.service.memory import loader, session
 from decoupled_serve.service.service import DecisionService
 from support.stores import Opened, both_stores, killed, quick_service, started
