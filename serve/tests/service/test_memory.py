@@ -9,7 +9,7 @@ import pytest
 import decoupled as dc
 from decoupled_serve.service.api import decisions
 from decoupled_serve.service.experiment.live import LiveExperiment
-from decoupled_serve.service.experiment.records import DecisionRecord, Settings
+from decoupled_serve.service.experiment.records import DEFAULT_WAIT, DecisionRecord, Settings
 from decoupled_serve.service.memory import loader, session
 from decoupled_serve.service.service import DecisionService
 from support.stores import Opened, both_stores, killed, quick_service, started
@@ -138,10 +138,17 @@ def test_deadlines_pass_for_experiments_that_are_not_in_memory(opened: Opened, c
     while housekeep(service):
         pass
     assert service.experiments.state("me", "3").result().pending == 0
-    left = service._commits.submit(
-        lambda session: store.run("SELECT count(*) FROM experiments WHERE next_expiry IS NOT NULL")
-    )
-    assert left.result() == [(0,)], "nothing is looked at again before it can be due"
+
+    def due() -> Any:
+        names = "SELECT name FROM experiments WHERE next_expiry IS NOT NULL"
+        return service._commits.submit(lambda session: store.run(names)).result()
+
+    assert due() == [("other",)], "its evidence waits for an hour; nothing else is looked at again"
+    clock.now += DEFAULT_WAIT
+    while housekeep(service):
+        pass
+    assert due() == [], "nothing is looked at again before it can be due"
+    assert service.experiments.state("me", "other").result().pending == 1, "its feedback may still come"
 
 
 def held_restores(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
