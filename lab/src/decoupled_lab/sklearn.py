@@ -11,6 +11,7 @@ from decoupled.decision import Arm
 from decoupled.errors import ParameterError
 from decoupled.learner import Arms, Context, Learner, Seed, checked_name, refuse_context
 from decoupled.policies import Ladder, Policy
+from decoupled.policy import Definition
 
 with needed_for("decoupled_lab.sklearn"):
     from sklearn.base import BaseEstimator
@@ -202,7 +203,7 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
         return self.learner_
 
 
-def _rows(policy: Policy, arms: Any, losses: Any, propensities: Any, contexts: Any) -> list[dict[str, Any]]:
+def _rows(policy: Definition, arms: Any, losses: Any, propensities: Any, contexts: Any) -> list[dict[str, Any]]:
     """The log as records of `Learner.replay`."""
     explored = _column("arms", arms)
     if isinstance(propensities, Real):
