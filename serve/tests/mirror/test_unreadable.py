@@ -110,14 +110,38 @@ NAMED: dict[str, tuple[Raw, str | None]] = {
 
 # What stands for a value, a byte, a header or a coding.
 VALUES = (
-    b"null", b"[]", b"{}", b"-1", b"1e999", b"NaN", b"9" * 401, b"9" * 5000, b'"\\ud800"', b'"\\ude00\\ud83d"',
-    b"true", b'""', b"[[]]", b'{"index": []}', b"\xff\xfe", b"\x00",
-)  # fmt: skip
+    b"null",
+    b"[]",
+    b"{}",
+    b"-1",
+    b"1e999",
+    b"NaN",
+    b"9" * 401,
+    b"9" * 5000,
+    b'"\\ud800"',
+    b'"\\ude00\\ud83d"',
+    b"true",
+    b'""',
+    b"[[]]",
+    b'{"index": []}',
+    b"\xff\xfe",
+    b"\x00",
+)
 HEADERS = (
-    "Content-Encoding: gzip", "Content-Encoding: br", "Content-Encoding: deflate, gzip", "Content-Encoding: ,",
-    "Content-Encoding: identity", "Content-Type: text/event-stream", "Content-Type: application/json; charset=utf-16",
-    "Content-Type: \xe9", "X-Cost: nan", "X-Cost: -1", "X-Cost: 1e309", "X-Cost: ", "X-Cost: 0.25",
-)  # fmt: skip
+    "Content-Encoding: gzip",
+    "Content-Encoding: br",
+    "Content-Encoding: deflate, gzip",
+    "Content-Encoding: ,",
+    "Content-Encoding: identity",
+    "Content-Type: text/event-stream",
+    "Content-Type: application/json; charset=utf-16",
+    "Content-Type: \xe9",
+    "X-Cost: nan",
+    "X-Cost: -1",
+    "X-Cost: 1e309",
+    "X-Cost: ",
+    "X-Cost: 0.25",
+)
 
 
 def mutated(chance: random.Random) -> Raw:
