@@ -194,7 +194,7 @@ MISTAKES = [
     ("policies/exp3.py", "math.exp(eta *", "math.exp(1.02 * eta *"),
     ("kernels/dispatch.py", "0.0 < period <= before", "0.0 < period <= before - 1.0"),
     ("kernels/dispatch.py", "state.floats[:] = 0.0", "state.floats[0] = 0.0"),
-    ("kernels/dispatch.py", "shrunk = discount * row[arm]", "shrunk = 1.02 * discount * row[arm]"),
+    ("kernels/dispatch.py", "shrunk = discount * state", "shrunk = 1.02 * discount * state"),
     ("kernels/dispatch.py", "scalars[number - rows] *= discount", "scalars[number - rows] *= 0.98 * discount"),
     ("kernels/dispatch.py", "1.0 + discount * before", "1.0 + 0.98 * discount * before"),
     ("policies/jin.py", 'fading = ("estimates", "spread")', 'fading = ("estimates",)'),

@@ -240,9 +240,10 @@ def test_it_needs_no_compiler() -> None:
             def update(self, known, arm, weight, loss):
                 known.estimates[arm] += weight * loss
 
-        for world in (dc.environments.Alternating(arms=3, gap=0.2), dc.environments.PunishLast(3)):
-            for traffic in (dc.Traffic(), dc.Traffic(delay=5)):
-                dc.simulate([Level(), dc.FTPL()], world, horizon=20, runs=2, traffic=traffic)
+        for traffic in (dc.Traffic(), dc.Traffic(delay=5)):
+            table, adversary = dc.environments.Alternating(arms=3, gap=0.2), dc.environments.PunishLast(3)
+            dc.simulate([Level(), dc.FTPL()], table, horizon=20, runs=2, traffic=traffic)
+            dc.simulate([Level()], adversary, horizon=20, runs=2, traffic=traffic)
         learner = Level().start(3)
         learner.observe(learner.decide(), loss=0.5)
         print("ran")

@@ -90,21 +90,21 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
         functions.init(params, state)
 
 
-@compiled
+# Plain functions, so that the loop of a policy in plain Python needs no compiler; `_update` compiles them.
+
+
 def count_observation(state: State) -> None:
     """Count an observation, which is an event."""
     state.scalars[EVENTS] += 1.0
     state.scalars[OBSERVED] += 1.0
 
 
-@compiled
 def is_restarting(state: State, before: float) -> bool:
     """Whether an observation in this round makes the policy forget everything."""
     period: float = state.scalars[PERIOD]
     return 0.0 < period <= before
 
 
-@compiled
 def clear(state: State) -> None:
     """Reset everything but the scalars that every policy has to the start, where the round is 1."""
     state.scalars[ROUND] = 1.0
@@ -113,7 +113,6 @@ def clear(state: State) -> None:
     state.ints[:] = 0
 
 
-@compiled
 def fade(state: State, before: float) -> None:
     """Multiply what fades, and the number of observations, by the discount; `before` is the round of the observation."""
     scalars = state.scalars
@@ -124,16 +123,16 @@ def fade(state: State, before: float) -> None:
         if number >= rows:
             scalars[number - rows] *= discount
         else:
-            fade_row(state.floats[number], discount)
+            for arm in range(state.floats.shape[1]):
+                shrunk = discount * state.floats[number, arm]
+                state.floats[number, arm] = shrunk if abs(shrunk) > NOTHING else 0.0
     scalars[ROUND] = 1.0 + discount * before
 
 
-@compiled
-def fade_row(row: Any, discount: float) -> None:
-    """Multiply every number of a row by the discount."""
-    for arm in range(len(row)):
-        shrunk = discount * row[arm]
-        row[arm] = shrunk if abs(shrunk) > NOTHING else 0.0
+_count_observation = compiled(count_observation)
+_is_restarting = compiled(is_restarting)
+_clear = compiled(clear)
+_fade = compiled(fade)
 
 
 # Not `strict`, because a lambda cannot have the annotations of its overload.
@@ -160,15 +159,15 @@ def _update(params: Any, state: Any, arm: Any, weight: Any, loss: Any) -> Any:
 
     def implementation(params: Any, state: Any, arm: Any, weight: Any, loss: Any) -> Any:
         before = state.scalars[ROUND]
-        count_observation(state)
-        if is_restarting(state, before):
-            clear(state)
+        _count_observation(state)
+        if _is_restarting(state, before):
+            _clear(state)
             derive(params, state)
         else:
             state.scalars[ROUND] = before + 1.0
             learn(params, state, arm, weight, loss)
             if state.scalars[DISCOUNT] > 0.0:
-                fade(state, before)
+                _fade(state, before)
                 derive(params, state)
 
     return implementation
