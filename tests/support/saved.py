@@ -23,6 +23,8 @@ def from_content(content: dict[str, Any]) -> dc.Learner:
 def with_learned(learner: dc.Learner, learned: dict[str, Any], **changed: Any) -> dc.Learner:
     """A copy of a learner with other learned rows, by name, and other values of its saved state."""
     content = content_of(learner)
+    if "round" in changed:
+        changed = {"remembered_round": float(changed["round"]), **changed}
     rows = {name: np.asarray(row, float).tolist() for name, row in learned.items()}
     return from_content({**content, **changed, "learned": {**content["learned"], **rows}})
 

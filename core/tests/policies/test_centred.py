@@ -54,9 +54,11 @@ def test_the_gate_bounds_how_far_an_estimate_falls(kind: Any, c: float, arms: in
     # eta * hat_l >= -B / kappa, whatever arm is drawn and whatever it costs.
     learner = kind(c=c, c_exploit=3.0, estimator="centred", kappa=0.25).start(arms, seed=2)
     deepest, generator = 0.0, np.random.default_rng(3)
+    baselines = learner.policy.baselines
+    assert baselines is not None
     for _ in range(500):
         law, seen = learner.exploration_probabilities(), diagnostics(learner)
-        places, values = learner.policy.baselines(state_of(learner).to_state())
+        places, values = baselines.read(state_of(learner).to_state())
         b = np.zeros(arms)
         b[places] = values
         falls = seen["eta"] * (b - b / law)  # if the drawn arm has loss 0

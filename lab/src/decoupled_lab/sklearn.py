@@ -203,7 +203,9 @@ class DecoupledBandit(BaseEstimator):  # type: ignore[misc] # scikit-learn has n
         return self.learner_
 
 
-def _rows(policy: Definition, arms: Any, losses: Any, propensities: Any, contexts: Any) -> list[dict[str, Any]]:
+def _rows(
+    policy: Definition, arms: Any, losses: Any, propensities: Any, contexts: Any
+) -> list[dict[str, Any]]:
     """The log as records of `Learner.replay`."""
     explored = _column("arms", arms)
     if isinstance(propensities, Real):

@@ -44,7 +44,7 @@ def test_names_may_have_dollars_and_what_formulas_have(name: str, tmp_path: Path
     assert lab.compare({name: RESULTS}, tmp_path, title=name, labels=labels, latex=True).exists()
 
 
-@pytest.mark.parametrize("name", ["$x^$", "$_$", r"$\frac{$", r"$\sqrt$", r"$\zeta$"])
+@pytest.mark.parametrize("name", ["$x^$", "$_$", r"$\frac{$", r"$\sqrt$", r"$\aleph$"])
 def test_what_is_between_dollars_and_cannot_be_typeset_is_named(name: str, tmp_path: Path) -> None:
     RESULTS.plot(tmp_path / "regret.png", labels={dc.FTPL(): name})
     with pytest.raises(dc.ParameterError, match="formula = "):

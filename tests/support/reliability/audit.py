@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import decoupled as dc
+from decoupled.inference.ordering import PATIENCE_OF_LOGS
 from decoupled.learner.portable import from_columns
 from decoupled_serve.service.analysis.doctor import examine
 from decoupled_serve.service.experiment.records import moment
@@ -109,7 +110,9 @@ class _Replay:
         policy = dc.Policy.from_dict(declared["policy"])
         self.learner: dc.Learner = policy.start(self.arms, int(seed), max_pending=10**9)
         self.learner.tag = self.tag
-        self.learner.watch(expired_loss=declared.get("expired_loss"))  # as the service's learners are
+        # As the service's learners are.
+        patience = declared.get("patience") or PATIENCE_OF_LOGS
+        self.learner.watch(patience=patience, expired_loss=declared.get("expired_loss"))
         self.pending: dict[int, Any] = {}
         self.seen: set[str] = set()
         self.made = self.observed = self.expired = 0

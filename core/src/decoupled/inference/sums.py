@@ -301,7 +301,6 @@ class Sums:
             "compared": _counted(np.array(self.compared)),
             "batch": _counted(self.batch) and (self.batch <= self.batches).all(),
             "contenders": type(self.contenders) is int and 2 <= self.contenders <= arms,
-            "best": self.best is None or self._is_best(*self.best),
             "next_look": type(self.next_look) is int and self.next_look >= 0,
             "left_out": type(self.left_out) is int and self.left_out >= 0,
             "complete": self.complete is None or (type(self.complete) is int and self.complete >= 0),
@@ -309,6 +308,7 @@ class Sums:
             "owners": np.isin(self.pairs.owners, [-1, *self.live]).all(),
             "settled": own and (low >= -1.0).all() and (low <= estimate).all() and (estimate <= high).all()
             and (when >= 0).all() and (when <= self.observed).all(),
+            "best": self.best is None or self._is_best(*self.best),
         }.items():  # fmt: skip
             if not holds:
                 raise ValueError(f"{name} cannot be")
