@@ -167,8 +167,9 @@ def test_a_watched_learner_tells_verdicts_by_segment_without_guardrails() -> Non
         assert kept == found, "rules that come and go leave the evidence as it is"
     before = learner.to_json()
     for risk in (0.0, 1.2):
-        with pytest.raises(dc.ParameterError, match=f"risk = {risk}: must be a finite number above"):
-            learner.inference.verdict(context={"subject": 0}, risk=risk)
+        for subject in (0, "new"):
+            with pytest.raises(dc.ParameterError, match=f"risk = {risk}: must be a finite number above"):
+                learner.inference.verdict(context={"subject": subject}, risk=risk)
     assert learner.to_json() == before
 
 

@@ -514,13 +514,13 @@ def _verdict_of_segment(watch: "Watch", parts: "Parts", context: Context, risk: 
         rule = "evidence is kept of all requests together"
         remedy = "call watch(by_segment=True) before the first decision"
         raise UnsupportedError(f"inference.verdict(context=...): {rule}; {remedy}")
+    whole = watch.sequences.risk
+    if risk is not None:
+        whole = number_in("risk", risk, LEAST_RISK, 1.0, "the default is 0.05")
     place, _ = contexts.encoder.encode(context, new=False)
     sequences = watch.segments.get(place)
     if sequences is None:
         return verdict(anew(watch.sequences, drift=True), _names(watch, parts))
-    whole = watch.sequences.risk
-    if risk is not None:
-        whole = number_in("risk", risk, LEAST_RISK, 1.0, "the default is 0.05")
     share = share_of_segment(1 + list(watch.segments).index(place))
     waiting = watch.waiting_of(place)
     awaited = watch.awaited if waiting > 0 else None
