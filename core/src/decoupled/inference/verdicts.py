@@ -85,14 +85,14 @@ class Verdict:
     decided_at: int | None = None
     left_out: int = 0
     waiting: int = 0
-    remark: str | None = None
-    judge: str | None = None
-    warning: str | None = None
     observed: int = 0
     waiting_for: str | None = None
     waiting_decisions: int | None = None
     waiting_until: str | None = None
     is_provisional: bool = False
+    remark: str | None = None
+    judge: str | None = None
+    warning: str | None = None
 
     def __str__(self) -> str:
         return self.text
