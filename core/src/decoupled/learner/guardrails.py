@@ -238,7 +238,11 @@ class Guardrails:
             refuse_constant_means("guardrails", PREFERENCES)
 
     def tries_as(self, other: "Guardrails") -> bool:
-        """Whether these rules judge the same incumbent in the same way, so that its evidence goes on."""
+        """Whether these rules judge the same incumbent in the same way, so that its evidence goes on.
+
+        Args:
+            other: the rules that may take the place of these.
+        """
         return (self.incumbent, self.by_segment) == (other.incumbent, other.by_segment)
 
     def check_retiring(self, names: Iterable[object]) -> None:
