@@ -28,7 +28,9 @@ pytest_plugins = ["support.mirrors.upstreams"] if find_spec("decoupled_serve") e
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--quick", action="store_true", help="a sample of the tests, without processes")
+    parser.addoption(
+        "--quick", action="store_true", help="a sample of the tests, without processes"
+    )
 
 
 @pytest.hookimpl(wrapper=True)
@@ -47,7 +49,9 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+def pytest_collect_file(
+    file_path: Path,
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     # Doctests are in the packages: nobody has to look for them in every test.
     found = yield
     if "tests" in file_path.parts:

@@ -32,7 +32,9 @@ class NativeBuildHook(BuildHookInterface):
         with terminal() as screen:
             status = followed(command, environment, root, screen)
         if status:
-            self.app.display_warning("no machine code is built: everything is compiled on first use")
+            self.app.display_warning(
+                "no machine code is built: everything is compiled on first use"
+            )
             return
         if version != "editable":  # an editable install finds the libraries in the source folder
             files = carried(root / LIBRARIES)
@@ -55,7 +57,9 @@ def terminal() -> Iterator[TextIO | None]:
             screen.close()
 
 
-def followed(command: list[str], environment: dict[str, str], root: Path, screen: TextIO | None) -> int:
+def followed(
+    command: list[str], environment: dict[str, str], root: Path, screen: TextIO | None
+) -> int:
     """Run the builder and return its exit status. Print its output, and a part of it on the screen."""
 
     def show(line: str) -> None:
@@ -66,7 +70,9 @@ def followed(command: list[str], environment: dict[str, str], root: Path, screen
 
     show("building the machine code takes a few minutes; DECOUPLED_NATIVE=off skips it")
     tenth = 0
-    with subprocess.Popen(command, env=environment, cwd=root, stdout=subprocess.PIPE, text=True) as builder:
+    with subprocess.Popen(
+        command, env=environment, cwd=root, stdout=subprocess.PIPE, text=True
+    ) as builder:
         assert builder.stdout
         for line in builder.stdout:
             print(line, end="", flush=True)
@@ -92,5 +98,7 @@ def platform_tag(files: list[Path]) -> str:
     if not found.startswith("linux_") or platform.libc_ver()[0] != "glibc":
         return found
     # The libraries name the versions of the C library that they need; newer ones work too.
-    needed = [int(minor) for path in files for minor in re.findall(rb"GLIBC_2\.(\d+)", path.read_bytes())]
+    needed = [
+        int(minor) for path in files for minor in re.findall(rb"GLIBC_2\.(\d+)", path.read_bytes())
+    ]
     return f"manylinux_2_{max([OLDEST_GLIBC, *needed])}_{found.removeprefix('linux_')}"

@@ -58,7 +58,9 @@ def compare(slots: int, runs: int) -> dict[str, Share]:
     restarted = dc.Forgetting(dc.Ladder(), period=1_000)
     # The channel that was quietest over all slots, which is known only in hindsight.
     single = min(sum(busy(each, slot) for slot in range(slots)) for each in range(CHANNELS)) / slots
-    perfect = sum(min(busy(each, slot) for each in range(CHANNELS)) for slot in range(slots)) / slots
+    perfect = (
+        sum(min(busy(each, slot) for each in range(CHANNELS)) for slot in range(slots)) / slots
+    )
     return {
         "random channel": Share(0.5, 0.0),
         "best single channel": Share(single, 0.0),

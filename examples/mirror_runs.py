@@ -26,7 +26,11 @@ from decoupled.plots import Panel, Series
 from decoupled_lab.report.claims import Claim, judged, ratio_of
 
 CLIENTS = 16
-OURS, UNIFORM, FIXED = "mirror that learns", "uniform mirror, best so far", "fixed mirror, switched once"
+OURS, UNIFORM, FIXED = (
+    "mirror that learns",
+    "uniform mirror, best so far",
+    "fixed mirror, switched once",
+)
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,9 @@ def mirrored_run(
     with tempfile.TemporaryDirectory() as folder:
         file = _configured(config, ports, policy, seed, Path(folder))
         command = [sys.executable, "-m", "decoupled", "mirror", str(file)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
         try:
             assert process.stdout is not None
             lines = [process.stdout.readline() for _ in range(2)]
@@ -78,7 +84,9 @@ def _configured(config: Path, ports: dict[str, int], policy: str, seed: int, fol
     text = re.sub(r'(listen|console) = "127.0.0.1:\d+"', r'\1 = "127.0.0.1:0"', config.read_text())
     text = re.sub(r"(?m)^policy = .*$", f"policy = {policy}\nseed = {seed}", text)
     for name, port in ports.items():
-        text = re.sub(rf'((?:name|model) = "{name}"\nurl = "http://127.0.0.1:)\d+', rf"\g<1>{port}", text)
+        text = re.sub(
+            rf'((?:name|model) = "{name}"\nurl = "http://127.0.0.1:)\d+', rf"\g<1>{port}", text
+        )
     for code in config.parent.glob("*.py"):  # judges
         (folder / code.name).write_bytes(code.read_bytes())
     (folder / config.name).write_text(text)
@@ -110,7 +118,10 @@ async def _sent(console: str, url: str, requests: Sequence[httpx.Request]) -> Ru
     rows = [row for row in csv.DictReader(io.StringIO(log)) if row["loss"]]
     copies = [(row["explore"], float(row["loss"])) for row in rows]
     return Run(
-        served, copies, [row["explore"] for row in rows if row["explore"] != row["exploit"]], verdict
+        served,
+        copies,
+        [row["explore"] for row in rows if row["explore"] != row["exploit"]],
+        verdict,
     )
 
 

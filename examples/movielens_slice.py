@@ -71,9 +71,13 @@ def main() -> None:
         epilog="MovieLens 100K (u.data, and u.item for titles) is searched in the folder that DECOUPLED_DATA "
         "names, in ml-100k inside it, and in the cache of this package.",
     )
-    parser.add_argument("--films", type=int, default=32, help="how many films, the most rated first")
+    parser.add_argument(
+        "--films", type=int, default=32, help="how many films, the most rated first"
+    )
     parser.add_argument("--visits", type=int, default=50_000)
-    parser.add_argument("--slice", type=float, default=0.05, help="share of the visits that explore")
+    parser.add_argument(
+        "--slice", type=float, default=0.05, help="share of the visits that explore"
+    )
     parser.add_argument(
         "--stand-in", action="store_true", help="use generated ratings instead of MovieLens"
     )
@@ -82,12 +86,16 @@ def main() -> None:
         try:
             movielens.find(fetch=False)
         except dc.DecoupledError as error:  # missing or damaged
-            print(f"MovieLens 100K is not here; --stand-in runs without it: {error}", file=sys.stderr)
+            print(
+                f"MovieLens 100K is not here; --stand-in runs without it: {error}", file=sys.stderr
+            )
             sys.exit(2)
     data = "stand-in" if options.stand_in else "ml-100k"
     films = lab.MovieLens(arms=options.films, data=data)
     evening = recommend(films, options.visits, options.slice)
-    print(f"{options.visits:,} visits, {options.slice:.0%} of them explore, {options.films} films ({data})")
+    print(
+        f"{options.visits:,} visits, {options.slice:.0%} of them explore, {options.films} films ({data})"
+    )
     print(f"  mean stars on the front page           {evening.served:.3f}")
     print(f"  mean stars in the slice                {evening.slice:.3f}")
     print(f"  mean stars of the best single film     {evening.best:.3f}")

@@ -72,7 +72,9 @@ class Router:
 
     def __post_init__(self) -> None:
         policy = dc.Ladder()
-        self.service.create(self.experiment, policy=policy, arms=list(self.models), deadline_seconds=3600)
+        self.service.create(
+            self.experiment, policy=policy, arms=list(self.models), deadline_seconds=3600
+        )
         self._http = httpx.Client()
 
     def answer(self, n: int) -> int:
@@ -137,7 +139,9 @@ def route(url: str, requests: int) -> Router:
 
 def main() -> None:
     """Run the example."""
-    parser = argparse.ArgumentParser(description="A shadow-traffic router for three model endpoints.")
+    parser = argparse.ArgumentParser(
+        description="A shadow-traffic router for three model endpoints."
+    )
     parser.add_argument("--url", help="the decision service to use; default: start a temporary one")
     parser.add_argument("--requests", type=int, default=400)
     options = parser.parse_args()

@@ -33,7 +33,11 @@ def completion(model: str, content: str, asked: str) -> dict[str, object]:
         "object": "chat.completion",
         "model": model,
         "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": words[0], "completion_tokens": words[1], "total_tokens": sum(words)},
+        "usage": {
+            "prompt_tokens": words[0],
+            "completion_tokens": words[1],
+            "total_tokens": sum(words),
+        },
     }
 
 

@@ -26,14 +26,23 @@ def test_a_sample_has_one_policy_for_each_law_a_few_sets_of_parameters_and_nothi
     laws = [item("laws", policy) for policy in policies]
     sets = [item("sets", number) for number in range(100)]
     rest = [item("plain"), item("slow", slow=True)]
-    assert sample([*laws, *sets, *rest]) == [laws[0], laws[2], laws[3], *sets[:: 100 // SETS], rest[0]]
+    assert sample([*laws, *sets, *rest]) == [
+        laws[0],
+        laws[2],
+        laws[3],
+        *sets[:: 100 // SETS],
+        rest[0],
+    ]
 
 
-@pytest.mark.parametrize("file", ["Makefile", ".github/workflows/ci.yml", ".github/workflows/release.yml"])
+@pytest.mark.parametrize(
+    "file", ["Makefile", ".github/workflows/ci.yml", ".github/workflows/release.yml"]
+)
 def test_what_make_and_the_workflows_name_exists(file: str) -> None:
     paths = set(
         re.findall(
-            r"(?<![\w./$-])(?:core|serve|lab|tests|examples|clients)/[\w./-]*\w", (ROOT / file).read_text()
+            r"(?<![\w./$-])(?:core|serve|lab|tests|examples|clients)/[\w./-]*\w",
+            (ROOT / file).read_text(),
         )
     )
     built = [path for path in paths if "native/lib" in path]
@@ -56,7 +65,9 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package and its tests, in which a newcomer has followed the guide."""
     root = tmp_path_factory.mktemp("newcomer")
     for part in ("core", "tests", "docs/tools", "docs/data"):
-        shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("lib"))  # bytecode stays
+        shutil.copytree(
+            ROOT / part, root / part, ignore=shutil.ignore_patterns("lib")
+        )  # bytecode stays
     for file in ("pyproject.toml", "conftest.py"):
         shutil.copy(ROOT / file, root)
     for number, file in PLACES.items():
@@ -74,7 +85,9 @@ def run(copy: Path, *command: str) -> str:
     )
 
 
-def test_the_guide_names_these_places_and_a_new_name_is_exported_listed_and_documented(copy: Path) -> None:
+def test_the_guide_names_these_places_and_a_new_name_is_exported_listed_and_documented(
+    copy: Path,
+) -> None:
     code = """
 import runpy, decoupled as dc
 from decoupled import policies
@@ -95,9 +108,9 @@ assert "::: decoupled.InverseGap" in page.splitlines(), page
 
 @pytest.mark.slow
 def test_it_is_held_against_its_twin(copy: Path) -> None:
-    wanted = (
-        "type_and_an_example or InverseGap and (under_contract or laws_are_the_twins_at) or inverse_gap"
-    )
+    wanted = "type_and_an_example or InverseGap and (under_contract or laws_are_the_twins_at) or inverse_gap"
     files = ("core/tests/test_public.py", "core/tests/policies/test_contract.py", PLACES[3])
     out = run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", *files, "-k", wanted)
-    assert "5 passed" in out, "an example in its docstring, a twin, its laws, and the two tests of its file"
+    assert "5 passed" in out, (
+        "an example in its docstring, a twin, its laws, and the two tests of its file"
+    )

@@ -15,7 +15,13 @@ from decoupled_serve.service.service import DecisionService
 FILE = Path(__file__).parent / "src" / "api.ts"
 HEAD = """// The types of the service's API. Written by generate.py from the OpenAPI document: do not edit, run `make client`.
 """
-PLAIN = {"integer": "number", "number": "number", "boolean": "boolean", "string": "string", "null": "null"}
+PLAIN = {
+    "integer": "number",
+    "number": "number",
+    "boolean": "boolean",
+    "string": "string",
+    "null": "null",
+}
 WIDTH = 116
 
 
@@ -27,7 +33,11 @@ def document() -> dict[str, Any]:
 def written(content: Mapping[str, Any]) -> str:
     """The whole file for a document."""
     schemas = sorted(content["components"]["schemas"].items())
-    parts = [HEAD, *(_named(name, schema) for name, schema in schemas), _operations(content["paths"])]
+    parts = [
+        HEAD,
+        *(_named(name, schema) for name, schema in schemas),
+        _operations(content["paths"]),
+    ]
     return "\n".join(parts)
 
 
@@ -101,10 +111,16 @@ def _parts(operation: Mapping[str, Any]) -> dict[str, str]:
         if each["in"] in given:
             mark = "" if each.get("required") else "?"
             given[each["in"]].append(f"{each['name']}{mark}: {_type(each['schema'])}")
-    taken = {kind: f"{{ {'; '.join(fields)} }}" if fields else "object" for kind, fields in given.items()}
+    taken = {
+        kind: f"{{ {'; '.join(fields)} }}" if fields else "object" for kind, fields in given.items()
+    }
     body = operation.get("requestBody")
     content = body["content"] if body else {}
-    kind = _type(content["application/json"]["schema"]) if "application/json" in content else "undefined"
+    kind = (
+        _type(content["application/json"]["schema"])
+        if "application/json" in content
+        else "undefined"
+    )
     if content and kind == "undefined":
         kind = "Blob | string"  # a file, such as a log
     taken["body"] = kind if body is None or body.get("required") else f"{kind} | undefined"

@@ -37,7 +37,9 @@ def names_of(door: str) -> dict[str, object]:
     generated = {name for name, each in vars(errors).items() if inspect.isclass(each)}
     generated |= {*dc.Policy.homes, *dc.environments.Environment.homes}
     names = getattr(module, "__all__", None) or vars(module)
-    found = {name: getattr(module, name) for name in names if name[0] != "_" and name not in generated}
+    found = {
+        name: getattr(module, name) for name in names if name[0] != "_" and name not in generated
+    }
     return {name: each for name, each in found.items() if not inspect.ismodule(each)}
 
 
@@ -52,7 +54,9 @@ def test_public_names_have_an_example_and_a_place_in_the_reference(door: str) ->
         and ">>>" not in (each.__doc__ or "")
     ] == []
     pages = "".join(page.read_text() for page in (ROOT / "docs" / "api").glob("*.md"))
-    assert [name for name in names_of(door) if f".{name}\n" not in pages and f"`{name}`" not in pages] == []
+    assert [
+        name for name in names_of(door) if f".{name}\n" not in pages and f"`{name}`" not in pages
+    ] == []
 
 
 def test_every_public_name_can_be_had_and_has_a_type_and_an_example() -> None:
@@ -78,14 +82,18 @@ def test_everything_that_is_exported_can_be_imported_with_a_star(package: str) -
 
 
 @pytest.mark.parametrize("family", [dc.Policy, dc.environments.Environment])
-def test_every_class_is_on_its_list_and_defined_in_the_file_of_its_line(family: type[dc.Policy]) -> None:
+def test_every_class_is_on_its_list_and_defined_in_the_file_of_its_line(
+    family: type[dc.Policy],
+) -> None:
     known = family.known()
     assert {name: known[name].__module__ for name in family.homes} == family.homes
     package = family.__module__.rpartition(".")[0]
     for module in walk_packages(import_module(package).__path__, f"{package}."):
         import_module(module.name)
     # Other tests, and examples in docstrings, may define policies of their own.
-    ours = {name: cls for name, cls in family.known().items() if cls.__module__.startswith("decoupled.")}
+    ours = {
+        name: cls for name, cls in family.known().items() if cls.__module__.startswith("decoupled.")
+    }
     defined = {name for name, cls in ours.items() if hasattr(import_module(cls.__module__), name)}
     assert defined == family.homes.keys(), f"add a line to the __init__.pyi of {package}"
 
@@ -156,5 +164,7 @@ def test_every_kind_of_line(stub: dict[str, str]) -> None:
 
 
 def test_a_stub_that_was_not_installed_is_named() -> None:
-    with pytest.raises(ImportError, match=r"__init__\.pyi: is missing.*install .* with its \.pyi files"):
+    with pytest.raises(
+        ImportError, match=r"__init__\.pyi: is missing.*install .* with its \.pyi files"
+    ):
         lazy.exports("decoupled.kernels")

@@ -60,7 +60,9 @@ def experiment(page: Any, url: str, seconds: float) -> None:
         for _ in range(batches):
             decisions = client.decide("checkout", count=BATCH)
             items = [
-                Undelivered(each.id, loss=float(luck.random() < MEANS[ARMS.index(str(each.explore))]))
+                Undelivered(
+                    each.id, loss=float(luck.random() < MEANS[ARMS.index(str(each.explore))])
+                )
                 for each in decisions
                 if each.explore is not None and luck.random() < 0.95
             ]
@@ -138,7 +140,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     folder: Path = parser.parse_args().out
     folder.mkdir(parents=True, exist_ok=True)
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    chromium = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     flags = ["--no-sandbox", "--disable-dev-shm-usage"]
     with service() as url, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=flags)

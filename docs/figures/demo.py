@@ -82,7 +82,10 @@ def curve(kind: str, sums: Sequence[float], highest: float) -> str:
 
 def picture(rounds: Sequence[Round]) -> str:
     """The whole file."""
-    suffered, seen = excess(each.exploit for each in rounds), excess(each.explore for each in rounds)
+    suffered, seen = (
+        excess(each.exploit for each in rounds),
+        excess(each.explore for each in rounds),
+    )
     highest = max(*suffered, *seen)
     heights = {arm: TOP + ROW * number for number, arm in enumerate(ARMS)}
     right = LEFT + STEP * ROUNDS

@@ -30,7 +30,9 @@ def board() -> Any:
 def example() -> Any:
     """The picture of one entry, that of the example of a file."""
     board = take().entries
-    return picture.figure(next(entry for entry in board if entry["policy"]["file"] == "epsilon_greedy.py"))
+    return picture.figure(
+        next(entry for entry in board if entry["policy"]["file"] == "epsilon_greedy.py")
+    )
 
 
 def figure(entries: Sequence[Entry]) -> Any:
@@ -74,7 +76,9 @@ def figure(entries: Sequence[Entry]) -> Any:
         axes.axvline(edge, color="white", linewidth=4.0 if edge in wide else 0.8)
     for edge in np.arange(0.5, rows - 1):
         axes.axhline(edge, color="white", linewidth=0.8)
-    below: Any = made.add_axes((LEFT / WIDTH, 0.36 / height, 1.0 - (LEFT + RIGHT) / WIDTH, 0.1 / height))
+    below: Any = made.add_axes(
+        (LEFT / WIDTH, 0.36 / height, 1.0 - (LEFT + RIGHT) / WIDTH, 0.1 / height)
+    )
     bar = made.colorbar(painted, cax=below, orientation="horizontal")
     ticks = {0.2: "≤ 1/5, better", 0.5: "1/2", 1.0: "1", 2.0: "2", 5.0: "worse, ≥ 5"}
     bar.set_ticks([math.log(tick) for tick in ticks], labels=list(ticks.values()))
@@ -104,4 +108,6 @@ def short(value: float) -> str:
     >>> short(0.4812), short(1.0), short(12.3)
     ('.48', '1.0', '12')
     """
-    return f"{value:.2f}"[1:] if value < 0.995 else f"{value:.1f}" if value < 9.95 else f"{value:.0f}"
+    return (
+        f"{value:.2f}"[1:] if value < 0.995 else f"{value:.1f}" if value < 9.95 else f"{value:.0f}"
+    )

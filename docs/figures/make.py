@@ -61,8 +61,12 @@ def two_arms() -> Any:
     rounds = np.arange(1, len(played) + 1)
     exploit, explore = np.array(played).T
     figure, axes = canvas(3.1)
-    axes.plot(rounds, explore - 0.16, "|", color=RED, markersize=7, label="explored: seen, not suffered")
-    axes.plot(rounds, exploit + 0.16, "|", color=BLUE, markersize=7, label="exploited: suffered, not seen")
+    axes.plot(
+        rounds, explore - 0.16, "|", color=RED, markersize=7, label="explored: seen, not suffered"
+    )
+    axes.plot(
+        rounds, exploit + 0.16, "|", color=BLUE, markersize=7, label="exploited: suffered, not seen"
+    )
     axes.set_yticks(range(4), [f"arm {arm}, loss {mean}" for arm, mean in enumerate(means)])
     axes.set_ylim(3.6, -0.5)
     axes.grid(visible=False)
@@ -171,7 +175,9 @@ def constant_regret() -> Any:
     above.loglog(rounds, w, color=BLUE, label="exploited")
     tail = rounds > 2_000
     above.loglog(rounds[tail], 3.0 * p[tail][0] * rounds[tail][0] / rounds[tail], ":", color=GREY)
-    above.loglog(rounds[tail], 0.3 * w[tail][0] * (rounds[tail][0] / rounds[tail]) ** 1.5, ":", color=GREY)
+    above.loglog(
+        rounds[tail], 0.3 * w[tail][0] * (rounds[tail][0] / rounds[tail]) ** 1.5, ":", color=GREY
+    )
     above.text(1.1e4, 1.5 * p[tail][0], "1 / t", color=GREY)
     above.text(1.2e3, 0.02 * w[tail][0], "1 / t$^{1.5}$", color=GREY)
     above.set(xlabel="round t", ylabel="chance of some worse arm")
@@ -247,12 +253,16 @@ def slices() -> Any:
             regret[at, run] = paid
     figure, axes = canvas(3.2)
     half = 1.96 * regret.std(axis=1, ddof=1) / runs**0.5
-    axes.errorbar(shares, regret.mean(axis=1), half, fmt="o-", color=ORANGE, capsize=3, label="Ladder()")
+    axes.errorbar(
+        shares, regret.mean(axis=1), half, fmt="o-", color=ORANGE, capsize=3, label="Ladder()"
+    )
     axes.axhline(users * sum(gap) / arms, color=GREY, linestyle="--", label="guessing")
     axes.set_xscale("log")
     axes.set_xticks(shares, [f"{share:.0%}" for share in shares])
     axes.minorticks_off()
-    axes.set(xlabel="share of the users in the slice", ylabel="regret after 10,000 users", ylim=(0, None))
+    axes.set(
+        xlabel="share of the users in the slice", ylabel="regret after 10,000 users", ylim=(0, None)
+    )
     axes.legend(frameon=False)
     return figure
 
@@ -271,19 +281,30 @@ def regret_shares() -> Any:
     }
     names = list(titles.values())
     known, policies = measurements.records(), ("ftpl", "centred", "recommended", "leader")
-    means = np.array([[known[f"regret.{each}.{policy}"].value for policy in policies] for each in titles])
+    means = np.array(
+        [[known[f"regret.{each}.{policy}"].value for policy in policies] for each in titles]
+    )
     share = np.maximum(means[:, 1:] / means[:, :1], 0.02)
     places = np.arange(len(names))
     figure, axes = canvas(4.6)
     labels = ("centred FTPL", "Ladder()", "follow the leader")
-    for at, (label, marker, colour) in enumerate(zip(labels, "sov", (SKY, ORANGE, PINK), strict=True)):
+    for at, (label, marker, colour) in enumerate(
+        zip(labels, "sov", (SKY, ORANGE, PINK), strict=True)
+    ):
         axes.semilogx(share[:, at], places, marker, color=colour, label=label, markersize=7)
     for place in places[means[:, 2] < 0.0]:
         axes.annotate(
-            "below 0", (0.02, place), (6, -3), textcoords="offset points", fontsize=SMALL, color=ORANGE
+            "below 0",
+            (0.02, place),
+            (6, -3),
+            textcoords="offset points",
+            fontsize=SMALL,
+            color=ORANGE,
         )
     axes.axvline(1.0, color="black", linewidth=1.0)
-    together = [re.sub(r" = |gap ", lambda found: found[0].replace(" ", "\u00a0"), name) for name in names]
+    together = [
+        re.sub(r" = |gap ", lambda found: found[0].replace(" ", "\u00a0"), name) for name in names
+    ]
     axes.set_yticks(places, [textwrap.fill(name, 25) for name in together], fontsize=SMALL)
     axes.invert_yaxis()
     axes.set_xticks([0.02, 0.1, 0.3, 1.0, 3.0, 8.0], ["≤ 0", "0.1", "0.3", "1", "3", "8"])
@@ -308,7 +329,8 @@ def context_gains() -> Any:
         for at, (name, label) in enumerate(names.items()):
             records = [known[f"context.{context}.{price}.{name}"] for price in prices]
             low, mean, high = (
-                np.array([getattr(each, end) for each in records]) for end in ("low", "value", "high")
+                np.array([getattr(each, end) for each in records])
+                for end in ("low", "value", "high")
             )
             axes.errorbar(
                 prices / 100 + 0.0012 * (at - 1.5),
@@ -336,7 +358,10 @@ def context_gains() -> Any:
     )
     panels[1].set_xlabel("price of the expensive model, in wrong answers")
     figure.legend(
-        *panels[0].get_legend_handles_labels(), frameon=False, loc="outside upper left", fontsize=SMALL
+        *panels[0].get_legend_handles_labels(),
+        frameon=False,
+        loc="outside upper left",
+        fontsize=SMALL,
     )
     return figure
 

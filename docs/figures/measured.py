@@ -42,7 +42,11 @@ FIGURES = {
         "An idea beside the paper's policy, 20 runs", "round", ("mean regret, 95 % interval",)
     ),
     "paper-tuned": Measured(
-        "FTPL does best at a lower c than the others", "c", ("mean regret, 95 % interval",), True, True
+        "FTPL does best at a lower c than the others",
+        "c",
+        ("mean regret, 95 % interval",),
+        True,
+        True,
     ),
     "beyond-time": Measured(
         "Time of a round by the number of arms", "arms, K", ("microseconds per round",), True, True
@@ -57,7 +61,11 @@ FIGURES = {
     ),
     # Of the experiment `sticky`.
     "sticky": Measured(
-        "A key that comes in every round, 100 runs", "round", ("switches of the key so far",), True, True
+        "A key that comes in every round, 100 runs",
+        "round",
+        ("switches of the key so far",),
+        True,
+        True,
     ),
     # Of the experiment `judges`.
     "judges": Measured(
@@ -88,7 +96,9 @@ FIGURES = {
     "mirror-bad-deploy": Measured(
         "Two releases, and a bad deploy in the middle", "request", ("share", "milliseconds")
     ),
-    "mirror-llm-router": Measured("A router for three models", "request", ("share", "units of money")),
+    "mirror-llm-router": Measured(
+        "A router for three models", "request", ("share", "units of money")
+    ),
 }
 
 

@@ -34,7 +34,9 @@ def models(canvas: Canvas) -> Any:
         played.append([learner.arms.index(arm) for arm in (decision.exploit, decision.explore)])
     requests, (answered, judged) = np.arange(1, len(played) + 1), np.array(played).T
     figure, axes = canvas(2.6)
-    axes.plot(requests, judged - 0.16, "|", color=RED, markersize=7, label="judged: nobody suffers it")
+    axes.plot(
+        requests, judged - 0.16, "|", color=RED, markersize=7, label="judged: nobody suffers it"
+    )
     axes.plot(requests, answered + 0.16, "|", color=BLUE, markersize=7, label="answers the user")
     axes.set_yticks(range(3), [f"{name}, wrong {share:.0%}" for name, share in wrong.items()])
     axes.set_ylim(2.6, -0.5)

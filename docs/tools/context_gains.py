@@ -64,7 +64,9 @@ def many_arms(order: str, labels: int = 5) -> ContextTable:
         with np.load(file) as kept:
             tables.append(np.asarray(kept["losses"], float))
     rounds = max(len(each) for each in tables)
-    long = [np.resize(each, (rounds, each.shape[1])) for each in tables]  # shorter ones again and again
+    long = [
+        np.resize(each, (rounds, each.shape[1])) for each in tables
+    ]  # shorter ones again and again
     losses = np.hstack([*long, *(each.mean(axis=1, keepdims=True) for each in long)])
     drawn = np.random.default_rng(1).integers(labels, size=rounds)
     return ContextTable(losses, {FIELD: drawn.astype(str).tolist()}, order=order)
@@ -83,7 +85,10 @@ def measure_many_arms() -> Iterator[tuple[str, dict[str, Any]]]:
             what = f"mean regret of {policy.label} with {world.arms} recorded arms and {labels}"
             ends = {"value": mean.value, "low": mean.low, "high": mean.high}
             print("many", order, name, ends, flush=True)
-            yield f"context.many.{order}.{name}", {**ends, "unit": "loss", "decimals": 0, "what": what}
+            yield (
+                f"context.many.{order}.{name}",
+                {**ends, "unit": "loss", "decimals": 0, "what": what},
+            )
 
 
 def many_regrets(policies: list[Any], world: ContextTable) -> list[Floats]:
@@ -96,7 +101,9 @@ def measure() -> Iterator[tuple[str, dict[str, Any]]]:
     """Every record of this group."""
     found = questions()
     if found is None:
-        raise SystemExit("DECOUPLED_DATA: names no folder with context/mmlu.npz, so nothing is measured")
+        raise SystemExit(
+            "DECOUPLED_DATA: names no folder with context/mmlu.npz, so nothing is measured"
+        )
     for context, told in CONTEXTS.items():
         for price in PRICES:
             world, place = table(*found, price, context), f"context.{context}.{100 * price:.0f}"
@@ -122,7 +129,9 @@ def vectors_of(subjects: list[str]) -> dict[str, tuple[str, Any]]:
     """What stands for prompts, which the data lacks: a text or an embedding for each question, and in words."""
     rng, names = np.random.default_rng(1), sorted(set(subjects))
     at = np.array([names.index(each) for each in subjects])
-    centres, noise = (rng.normal(size=(count, LENGTH)) / LENGTH**0.5 for count in (len(names), len(at)))
+    centres, noise = (
+        rng.normal(size=(count, LENGTH)) / LENGTH**0.5 for count in (len(names), len(at))
+    )
     simulated = "a simulated embedding; two questions of a subject have the cosine"
     texts = np.array([each.replace("_", " ") for each in subjects], object)
     found: dict[str, tuple[str, Any]] = {"text": ("the name of the subject as a text", texts)}
@@ -131,12 +140,15 @@ def vectors_of(subjects: list[str]) -> dict[str, tuple[str, Any]]:
         found[f"cosine-{10 * cosine:.0f}"] = (f"{simulated} {cosine}", scale * centres[at] + noise)
     order = rng.permutation(len(at))
     shuffled = {
-        f"shuffled-{name}": (f"{what}, shuffled", each[order]) for name, (what, each) in found.items()
+        f"shuffled-{name}": (f"{what}, shuffled", each[order])
+        for name, (what, each) in found.items()
     }
     return found | {name: shuffled[name] for name in ("shuffled-text", "shuffled-cosine-8")}
 
 
-def vector_table(losses: Floats, values: Any, count: int) -> tuple[dc.ContextualLadder, ContextTable]:
+def vector_table(
+    losses: Floats, values: Any, count: int
+) -> tuple[dc.ContextualLadder, ContextTable]:
     """A policy for texts or embeddings, and their world."""
     length = 0 if values.dtype == object else LENGTH
     policy = dc.ContextualLadder(vectors=("prompt",), vector_length=length, vector_numbers=count)
@@ -149,7 +161,9 @@ def measure_vectors() -> Iterator[tuple[str, dict[str, Any]]]:
     """Gains with texts and embeddings, and what they cost where they tell nothing, beside labels that tell nothing."""
     found = questions()
     if found is None:
-        raise SystemExit("DECOUPLED_DATA: names no folder with context/mmlu.npz, so nothing is measured")
+        raise SystemExit(
+            "DECOUPLED_DATA: names no folder with context/mmlu.npz, so nothing is measured"
+        )
     noise = gains(table(*found, PRICE, "noise"))
     blind, losses = noise["pooled"], table(*found, PRICE, FIELD).losses
     yield record("blind", f"mean gain of Ladder() {ABOUT}", blind)
@@ -161,9 +175,9 @@ def measure_vectors() -> Iterator[tuple[str, dict[str, Any]]]:
     for name, (what, values) in vectors_of(found[1]).items():
         for count in (16, 32):
             policy, world = vector_table(np.array(losses), values, count)
-            gained = -dc.simulate(policy, world, len(losses), RUNS, seed=SEED, checkpoints=1).final_regret(
-                policy
-            )
+            gained = -dc.simulate(
+                policy, world, len(losses), RUNS, seed=SEED, checkpoints=1
+            ).final_regret(policy)
             told = f"{ABOUT} with {count} numbers of {what}"
             yield record(f"{name}.{count}", f"mean gain of ContextualLadder {told}", gained)
             if name.startswith("shuffled"):

@@ -70,7 +70,9 @@ class Example(NamedTuple):
     @property
     def docstring(self) -> tuple[str, str]:
         """The title and the text."""
-        title, _, text = (ast.get_docstring(ast.parse(self.program.read_text())) or "").partition("\n")
+        title, _, text = (ast.get_docstring(ast.parse(self.program.read_text())) or "").partition(
+            "\n"
+        )
         return title, text.strip()
 
     @property
@@ -92,7 +94,8 @@ def contents() -> list[Part]:
     """What the gallery shows, in order."""
     read = tomllib.loads((GALLERY / "contents.toml").read_text())
     return [
-        Part(part["title"], tuple(Example(**each) for each in part["example"])) for part in read["part"]
+        Part(part["title"], tuple(Example(**each) for each in part["example"]))
+        for part in read["part"]
     ]
 
 
@@ -139,7 +142,10 @@ def save(figure: Any, name: str, folder: Path) -> None:
     about = PngInfo()
     about.add_text(KEY, shown(figure), zip=True)
     # A palette makes files three times as small, and nobody sees it: figures have few colours.
-    for image, file in ((whole, folder / f"{name}.png"), (small, folder / "thumbs" / f"{name}.png")):
+    for image, file in (
+        (whole, folder / f"{name}.png"),
+        (small, folder / "thumbs" / f"{name}.png"),
+    ):
         image.quantize(128, dither=Image.Dither.NONE).save(file, optimize=True, pnginfo=about)
 
 
@@ -203,7 +209,9 @@ def on_page_markdown(markdown: str, /, *, page: Any, config: Any, files: Any) ->
 
 def on_config(config: Any) -> Any:
     """Called by MkDocs before it reads the navigation: put the pages of the examples under that of the gallery."""
-    parts = [{part.title: [f"gallery/{each.name}.md" for each in part.examples]} for part in contents()]
+    parts = [
+        {part.title: [f"gallery/{each.name}.md" for each in part.examples]} for part in contents()
+    ]
     for item in config.nav:
         if item.get("Gallery") == "gallery/index.md":
             item["Gallery"] = [{"All examples": "gallery/index.md"}, *parts]
@@ -212,8 +220,12 @@ def on_config(config: Any) -> Any:
 
 def main() -> None:
     """Draw the pictures and write the page with all of them."""
-    parser = argparse.ArgumentParser(description="Draw the pictures of the gallery and write its page.")
-    parser.add_argument("--only", nargs="+", choices=[each.name for each in examples()], help="draw these")
+    parser = argparse.ArgumentParser(
+        description="Draw the pictures of the gallery and write its page."
+    )
+    parser.add_argument(
+        "--only", nargs="+", choices=[each.name for each in examples()], help="draw these"
+    )
     parser.add_argument(
         "--out", type=Path, default=FIGURES, help="draw into another folder, and write no page"
     )

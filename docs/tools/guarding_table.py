@@ -20,7 +20,12 @@ import decoupled as dc
 
 RUNS, ROUNDS = 100, 3_000
 WATCHED = 40  # runs with an incumbent, each of which takes a second
-MEANS = {"a": 0.5, "b": 0.3, "c": 0.6, "d": 0.6}  # an incumbent `a`, a better arm, and two worse ones
+MEANS = {
+    "a": 0.5,
+    "b": 0.3,
+    "c": 0.6,
+    "d": 0.6,
+}  # an incumbent `a`, a better arm, and two worse ones
 EQUAL = dict.fromkeys(MEANS, 0.5)
 
 
@@ -30,7 +35,9 @@ def interval(values: list[float]) -> str:
     return f"{mean(values):.0f} ({mean(values) - half:.0f} to {mean(values) + half:.0f})"
 
 
-def guarded(means: Mapping[str, float], rules: dc.Guardrails, seed: int) -> tuple[float, int | None]:
+def guarded(
+    means: Mapping[str, float], rules: dc.Guardrails, seed: int
+) -> tuple[float, int | None]:
     """The regret of one run, and the round in which the incumbent was left."""
     learner = dc.Learner(dc.Ladder(), list(means), seed, guardrails=rules)
     luck, regret, left, best = random.Random(seed), 0.0, None, min(means.values())
@@ -46,7 +53,9 @@ def guarded(means: Mapping[str, float], rules: dc.Guardrails, seed: int) -> tupl
 def incumbents() -> Iterator[str]:
     """How often and when an incumbent is left, and the regret."""
     for incumbent, means in ((None, MEANS), ("a", MEANS), ("b", MEANS), ("a", EQUAL)):
-        found = [guarded(means, dc.Guardrails(incumbent=incumbent), seed) for seed in range(WATCHED)]
+        found = [
+            guarded(means, dc.Guardrails(incumbent=incumbent), seed) for seed in range(WATCHED)
+        ]
         rounds = [left for _, left in found if left is not None]
         when = f", in round {median(rounds):,.0f} (median)" if rounds else ""
         regret = interval([regret for regret, _ in found])
@@ -61,7 +70,9 @@ def compared(policy: dc.Policy, *, by_preference: bool, seed: int) -> float:
         exploit, explore = MEANS[str(decision.exploit)], MEANS[str(decision.explore)]
         regret += exploit - min(MEANS.values())
         if by_preference:
-            winner: Any = "explore" if luck.random() < 0.5 + (exploit - explore) / 2.0 else "exploit"
+            winner: Any = (
+                "explore" if luck.random() < 0.5 + (exploit - explore) / 2.0 else "exploit"
+            )
             learner.observe(decision, preference=winner)
         else:
             learner.observe(decision, loss=float(luck.random() < explore))
@@ -72,14 +83,21 @@ def preferences() -> Iterator[str]:
     """Regret from losses and from preferences."""
     for policy in (dc.FTPL(), dc.Ladder()):
         for by_preference in (False, True):
-            found = [compared(policy, by_preference=by_preference, seed=seed) for seed in range(RUNS)]
+            found = [
+                compared(policy, by_preference=by_preference, seed=seed) for seed in range(RUNS)
+            ]
             yield f"{policy.label} from {'preferences' if by_preference else 'losses'}: {interval(found)}"
 
 
-def first_served(means: Mapping[str, float], prices: Mapping[str, float], drift: bool, seed: int) -> float:
+def first_served(
+    means: Mapping[str, float], prices: Mapping[str, float], drift: bool, seed: int
+) -> float:
     """The round in which the rule first serves the cheapest arm `a`, infinity if it never does."""
     rules = dc.Guardrails(cheapest_within=0.1, prices=dict(prices), drift=drift)
-    learner, luck = dc.Learner(dc.Ladder(), list(means), seed, guardrails=rules), random.Random(seed)
+    learner, luck = (
+        dc.Learner(dc.Ladder(), list(means), seed, guardrails=rules),
+        random.Random(seed),
+    )
     for turn in range(1, ROUNDS + 1):
         decision = learner.decide()
         if decision.guard == "cheapest" and decision.exploit == "a":
@@ -128,8 +146,12 @@ def switching() -> Iterator[str]:
                 whole = [regret + switches for regret, switches in runs]
                 before = before or whole
                 more = interval([one - two for one, two in zip(whole, before, strict=True)])
-                regret, switches = (interval([float(x) for x in each]) for each in zip(*runs, strict=True))
-                found = f"regret {regret}, switches {switches}, both {interval(whole)}, more by {more}"
+                regret, switches = (
+                    interval([float(x) for x in each]) for each in zip(*runs, strict=True)
+                )
+                found = (
+                    f"regret {regret}, switches {switches}, both {interval(whole)}, more by {more}"
+                )
                 yield f"{task.name}, {policy.label}, {margin}: {found}"
 
 
@@ -140,7 +162,9 @@ WORLDS: dict[str, tuple[int, list[list[float]]]] = {
 }
 BUDGETS = {
     "fixed share": [dc.Budget(share=share) for share in (0.01, 0.03, 0.1, 0.3)],
-    "0.1, then decided_share": [dc.Budget(share=0.1, decided_share=share) for share in (0.01, 0.03)],
+    "0.1, then decided_share": [
+        dc.Budget(share=0.1, decided_share=share) for share in (0.01, 0.03)
+    ],
 }
 
 

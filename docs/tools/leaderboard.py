@@ -67,7 +67,8 @@ def main_table(board: Sequence[Entry]) -> str:
     """Ratios by group, with the lowest of each in bold."""
     rows = [[each.ratio for each in row_of(entry)] for entry in board]
     lowest = [
-        min(column, key=lambda value: (math.isnan(value), value)) for column in zip(*rows, strict=True)
+        min(column, key=lambda value: (math.isnan(value), value))
+        for column in zip(*rows, strict=True)
     ]
     lines = [("policy", "rank", "overall", *SUITE.groups, "architecture", "version")]
     for rank, entry, row in zip(ranks(board), board, rows, strict=True):
@@ -92,7 +93,8 @@ def ranks(board: Sequence[Entry]) -> Iterator[str]:
 def interval_table(board: Sequence[Entry]) -> str:
     """The 95 % intervals of the same statistics."""
     rows = (
-        (label(entry), *(interval(each).replace(" to ", DASH) for each in row_of(entry))) for entry in board
+        (label(entry), *(interval(each).replace(" to ", DASH) for each in row_of(entry)))
+        for entry in board
     )
     return aligned([("policy", "overall", *SUITE.groups), *rows])
 
@@ -126,7 +128,9 @@ def better_ones(board: Sequence[Entry], recommended: str = RECOMMENDED) -> Itera
             key=lambda each: each[0],
         )
         if less:
-            found = (f"{label(entry)} {number(ratio.ratio)} ({interval(ratio)})" for ratio, entry in less)
+            found = (
+                f"{label(entry)} {number(ratio.ratio)} ({interval(ratio)})" for ratio, entry in less
+            )
             yield f"- {title}: {', '.join(found)}."
 
 
@@ -135,7 +139,9 @@ def without_fields(board: Sequence[Entry]) -> str:
     found = (
         (
             label(entry),
-            statistics.overall({"groups": [each for each in entry["groups"] if each["name"] != SEEN]}),
+            statistics.overall(
+                {"groups": [each for each in entry["groups"] if each["name"] != SEEN]}
+            ),
         )
         for entry in board[:3]
     )

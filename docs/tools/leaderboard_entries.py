@@ -41,9 +41,12 @@ def take(folder: Path = BENCHMARK) -> Taken:
         reasons = {file: rule(entry, list(found.values())) for file, entry in found.items()}
         refused |= {file: reason for file, reason in reasons.items() if reason}
         found = {file: entry for file, entry in found.items() if not reasons[file]}
-    ranked = sorted(found.values(), key=lambda entry: (statistics.overall(entry).ratio, identity(entry)))
+    ranked = sorted(
+        found.values(), key=lambda entry: (statistics.overall(entry).ratio, identity(entry))
+    )
     return Taken(
-        ranked, [f"{file.relative_to(folder.parent)}: {why}" for file, why in sorted(refused.items())]
+        ranked,
+        [f"{file.relative_to(folder.parent)}: {why}" for file, why in sorted(refused.items())],
     )
 
 
@@ -97,7 +100,11 @@ def check_policy(policies: Path, name: str, file: str | None, sha256: str | None
     if sha256 is None:
         try:
             source = Source(name)
-            known = file is None and source.file is None and source.described(source.load())["name"] == name
+            known = (
+                file is None
+                and source.file is None
+                and source.described(source.load())["name"] == name
+            )
         except DecoupledError:
             known = False
         if not known:

@@ -35,7 +35,9 @@ def references(package: str, homes: dict[str, str], page: str) -> str:
     """
     named = set(re.findall(r"^::: (\S+)$", page, re.MULTILINE))
     order = sorted(homes, key=lambda name: (homes[name].count("."), name.lower()))
-    return "\n\n".join(f"::: {package}.{name}" for name in order if f"{package}.{name}" not in named)
+    return "\n\n".join(
+        f"::: {package}.{name}" for name in order if f"{package}.{name}" not in named
+    )
 
 
 def policies(page: str) -> str:
@@ -69,7 +71,8 @@ def _service_errors(page: str) -> str:
             for name, each in vars(errors).items()
             if isinstance(each, type)
             and issubclass(each, errors.ServiceError)
-            and name not in ("Unreachable", "UndeliveredFeedback")  # the page of the clients has these
+            and name
+            not in ("Unreachable", "UndeliveredFeedback")  # the page of the clients has these
         ),
         page,
     )

@@ -44,11 +44,17 @@ def found(path: str) -> Any:
 def described(path: str, inherited: bool = False) -> str:
     """A name with its signature and its docstring, and those of its methods."""
     thing = found(path)
-    if not inspect.isclass(thing) and not inspect.isroutine(thing) and not hasattr(thing, "__wrapped__"):
+    if (
+        not inspect.isclass(thing)
+        and not inspect.isroutine(thing)
+        and not hasattr(thing, "__wrapped__")
+    ):
         return assigned(path)
     parts = [f"## `{path}{signature(thing)}`\n\n{inspect.getdoc(thing) or ''}\n"]
     if inspect.isclass(thing):
-        parts += [f"### `{thing.__name__}.{name}`\n\n{text}\n" for name, text in members(thing, inherited)]
+        parts += [
+            f"### `{thing.__name__}.{name}`\n\n{text}\n" for name, text in members(thing, inherited)
+        ]
     return "\n".join(parts)
 
 
@@ -142,7 +148,9 @@ def index(title: str, about: str, sections: Iterator[tuple[str, list[Any]]]) -> 
     parts = [f"# {title}\n\n> {about}\n"]
     for name, section in sections:
         lines = [
-            f"- [{page.title}]({page.file.src_uri}): {summary(pages[page.file.src_uri])}".rstrip(": ")
+            f"- [{page.title}]({page.file.src_uri}): {summary(pages[page.file.src_uri])}".rstrip(
+                ": "
+            )
             for page in section
         ]
         parts.append(f"## {name}\n\n" + "\n".join(lines) + "\n")

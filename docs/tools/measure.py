@@ -71,7 +71,11 @@ def numbers(record: dict[str, Any], lines: list[Any]) -> dict[str, float]:
         values = [line.value for line in lines]
     low = min(line.lowest for line in lines) if ratios else min(values)
     high = max(line.highest for line in lines) if ratios else max(values)
-    found = {"value": rounded(statistics.median(values)), "low": rounded(low), "high": rounded(high)}
+    found = {
+        "value": rounded(statistics.median(values)),
+        "low": rounded(low),
+        "high": rounded(high),
+    }
     kept = {"value"} & record.keys() | ({"low", "high"} if "low" in record else set())
     return {name: number for name, number in found.items() if name in kept}
 
@@ -125,21 +129,33 @@ def main() -> None:
     parser.add_argument(
         "groups", nargs="+", choices=sorted(GROUPS), metavar="group", help=", ".join(GROUPS)
     )
-    parser.add_argument("--only", default="", help="of regrets: instances whose name begins like this")
-    parser.add_argument("--times", type=int, default=1, help="how often to run a group of decoupled bench")
+    parser.add_argument(
+        "--only", default="", help="of regrets: instances whose name begins like this"
+    )
+    parser.add_argument(
+        "--times", type=int, default=1, help="how often to run a group of decoupled bench"
+    )
     parser.add_argument("--repetitions", type=int, default=15, help="of everything that is timed")
-    parser.add_argument("--machine", choices=sorted(content["machines"]), help="where times are measured")
-    parser.add_argument("--out", type=Path, default=measurements.FILE, help="another file, to try it")
+    parser.add_argument(
+        "--machine", choices=sorted(content["machines"]), help="where times are measured"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=measurements.FILE, help="another file, to try it"
+    )
     options = parser.parse_args()
     for name in options.groups:
         machine = SEEDED if name in SIMULATED else options.machine
         if machine is None:
-            parser.error(f"--machine: is needed for {name}; it is one of {', '.join(content['machines'])}")
+            parser.error(
+                f"--machine: is needed for {name}; it is one of {', '.join(content['machines'])}"
+            )
         group = content["groups"][name]
         made = {"machine": machine, "version": dc.__version__}
         for record, found in measured(name, group["records"], options):
             old = {
-                each: text for each, text in group["records"].get(record, {}).items() if each not in made
+                each: text
+                for each, text in group["records"].get(record, {}).items()
+                if each not in made
             }
             own = {each: text for each, text in made.items() if text != group[each]}
             group["records"][record] = old | found | own

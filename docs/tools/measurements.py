@@ -36,7 +36,9 @@ def records(file: Path = FILE) -> dict[str, Record]:
     found = {}
     for group in json.loads(file.read_text())["groups"].values():
         shared = {key: group[key] for key in SHARED}
-        found |= {name: Record(name, **(shared | fields)) for name, fields in group["records"].items()}
+        found |= {
+            name: Record(name, **(shared | fields)) for name, fields in group["records"].items()
+        }
     return found
 
 
@@ -91,7 +93,9 @@ def save(content: dict[str, Any], file: Path = FILE) -> None:
     """Write the file, with a line for each record."""
     text = json.dumps(content, indent=1, ensure_ascii=False)
     lines = re.sub(
-        r'(?s)(\n    "[\w.-]+": )(\{\n     .*?\n    \})', lambda found: found[1] + _one_line(found[2]), text
+        r'(?s)(\n    "[\w.-]+": )(\{\n     .*?\n    \})',
+        lambda found: found[1] + _one_line(found[2]),
+        text,
     )
     file.write_text(lines + "\n")
 

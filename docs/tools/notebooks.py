@@ -53,7 +53,9 @@ def _bare(cell: Any, number: int) -> dict[str, Any]:
     metadata = {name: cell["metadata"][name] for name in KEPT if name in cell["metadata"]}
     kept = {"cell_type": cell["cell_type"], "id": f"{number:02}", "metadata": metadata}
     kept["source"] = source.splitlines(keepends=True)
-    return kept if cell["cell_type"] == "markdown" else kept | {"execution_count": None, "outputs": []}
+    return (
+        kept if cell["cell_type"] == "markdown" else kept | {"execution_count": None, "outputs": []}
+    )
 
 
 def executed(path: Path) -> Any:
@@ -94,7 +96,9 @@ def cover(notebook: Any) -> Image.Image:
 def main() -> None:
     """Write the notebooks anew, or their pictures."""
     parser = argparse.ArgumentParser(description="Strip the notebooks, or draw their pictures.")
-    parser.add_argument("--pictures", action="store_true", help="execute them and write docs/figures")
+    parser.add_argument(
+        "--pictures", action="store_true", help="execute them and write docs/figures"
+    )
     options = parser.parse_args()
     for path in NOTEBOOKS:
         if options.pictures:

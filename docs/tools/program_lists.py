@@ -126,7 +126,13 @@ def default_of(value: Any) -> str:
     if isinstance(value, bool):
         value = str(value).lower()
     plain = isinstance(value, str | int | float) and value != ""
-    return f"`{value:,.15g}`" if plain and not isinstance(value, str) else f"`{value}`" if plain else ""
+    return (
+        f"`{value:,.15g}`"
+        if plain and not isinstance(value, str)
+        else f"`{value}`"
+        if plain
+        else ""
+    )
 
 
 def mirror_keys(page: str) -> str:

@@ -89,7 +89,11 @@ def measure(only: str = "") -> Found:
         if not instance.startswith(only):
             continue
         more = COMPARED if instance in COMPARED_ON else {}
-        players = {**CONTENDERS, **more, **({"two-rungs": TWO_RUNGS} if instance in PUNISHED else {})}
+        players = {
+            **CONTENDERS,
+            **more,
+            **({"two-rungs": TWO_RUNGS} if instance in PUNISHED else {}),
+        }
         regrets: dict[str, Floats] = {}
         for name, policy in players.items():
             regrets[name] = finals(instance, policy)
@@ -111,7 +115,12 @@ def of_policy(instance: str, name: str, policy: Policy, regret: Floats) -> Found
         quantiles["median"] = 0.5
     for title, share in quantiles.items():
         what = f"{share:.0%} quantile of the regret of {who}"
-        found = {"value": float(np.quantile(regret, share)), "unit": "regret", "what": what, "decimals": 0}
+        found = {
+            "value": float(np.quantile(regret, share)),
+            "unit": "regret",
+            "what": what,
+            "decimals": 0,
+        }
         yield f"{place}.{title}", found
 
 
@@ -219,11 +228,15 @@ def measure_losing() -> Found:
     """Every record of `losing`."""
     ladder, without = dc.Ladder(), dc.Ladder(memory=None)
     for rounds, runs in SHRINKING_RUNS.items():
-        results = dc.simulate(ladder, shrinking(rounds), rounds, runs, seed=LOSING_SEED, checkpoints=1)
+        results = dc.simulate(
+            ladder, shrinking(rounds), rounds, runs, seed=LOSING_SEED, checkpoints=1
+        )
         what = f"{ladder.label} with {SHRINKING_ARMS} arms, one better by t^(-1/2) in round t, T = {rounds:,}, {runs} runs"
         yield f"losing.shrinking.{rounds}", mean_record(results.final_regret(ladder), what)
     for rounds, runs in WINDOW_RUNS.items():
-        results = dc.simulate([ladder, without], WINDOW, rounds, runs, seed=LOSING_SEED, checkpoints=1)
+        results = dc.simulate(
+            [ladder, without], WINDOW, rounds, runs, seed=LOSING_SEED, checkpoints=1
+        )
         for name, policy in (("memory", ladder), ("without", without)):
             what = f"{policy.label} on {WINDOW.label}, T = {rounds:,}, {runs} runs"
             yield f"losing.window.{name}.{rounds}", mean_record(results.final_regret(policy), what)
@@ -250,7 +263,9 @@ def measure_recorded() -> Found:
     """Every record of `recorded`."""
     folder = os.environ.get("DECOUPLED_DATA")
     if not folder:
-        raise SystemExit("DECOUPLED_DATA: is not set; set it to the folder that holds real/NAME.npz")
+        raise SystemExit(
+            "DECOUPLED_DATA: is not set; set it to the folder that holds real/NAME.npz"
+        )
     tables = {}
     for name, file in RECORDED.items():
         with np.load(Path(folder) / "real" / f"{file}.npz") as kept:
@@ -265,7 +280,9 @@ def measure_recorded() -> Found:
             regret = mean_record(results.final_regret(policy), f"{policy.label} on {name}")
             yield f"recorded.{name}.{key}", regret
         for name in ("ridership", "flights"):
-            runs = [regret_with_delay(policy, tables[name], seed) for seed in range(LATE_RECORDED_RUNS)]
+            runs = [
+                regret_with_delay(policy, tables[name], seed) for seed in range(LATE_RECORDED_RUNS)
+            ]
             what = f"{policy.label} on {name}-late"
             yield f"recorded.{name}-late.{key}", mean_record(np.array(runs), what)
 

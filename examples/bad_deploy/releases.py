@@ -53,7 +53,9 @@ def server(name: str, port: int) -> ThreadingHTTPServer:
 def main() -> None:
     """Serve both releases, and print their ports as JSON."""
     parser = argparse.ArgumentParser(description="Two releases of a service.")
-    parser.add_argument("--port", type=int, default=9201, help="of the first release; 0 for free ports")
+    parser.add_argument(
+        "--port", type=int, default=9201, help="of the first release; 0 for free ports"
+    )
     port = parser.parse_args().port
     servers = {name: server(name, port and port + place) for place, name in enumerate(SECONDS)}
     print(json.dumps({name: each.server_address[1] for name, each in servers.items()}), flush=True)

@@ -23,7 +23,9 @@ from decoupled.plots import Picture  # noqa: E402
 from decoupled_lab.report.page import Section, write_report  # noqa: E402
 
 INCUMBENT = "stable"
-PROMOTED = 0.2  # the part of the day after which the operator of a fixed mirror switches to the best
+PROMOTED = (
+    0.2  # the part of the day after which the operator of a fixed mirror switches to the best
+)
 POLICIES = {
     runs.OURS: '{ name = "Forgetting", policy = { name = "FTPL" }, discount = 0.95 }',
     runs.UNIFORM: '"FollowTheLeader"',
@@ -42,7 +44,8 @@ def play(count: int, repetitions: int) -> Section:
         waited.setdefault(label, []).append(np.array([1e3 * SECONDS[arm] for arm in served]))
 
     requests = [
-        httpx.Request("GET", f"http://service/work?n={number}&of={count}") for number in range(count)
+        httpx.Request("GET", f"http://service/work?n={number}&of={count}")
+        for number in range(count)
     ]
     with runs.upstreams(HERE / "releases.py") as ports:
         for seed in range(repetitions):
@@ -57,12 +60,16 @@ def play(count: int, repetitions: int) -> Section:
             note(runs.FIXED, runs.switched(run, INCUMBENT, PROMOTED))
     window = max(1, count // 40)
     curves = {
-        label: np.array([runs.smooth(each, window) for each in found]) for label, found in errors.items()
+        label: np.array([runs.smooth(each, window) for each in found])
+        for label, found in errors.items()
     }
     times = {
-        label: np.array([runs.smooth(each, window) for each in found]) for label, found in waited.items()
+        label: np.array([runs.smooth(each, window) for each in found])
+        for label, found in waited.items()
     }
-    mean_errors = {label: np.array([each.mean() for each in found]) for label, found in errors.items()}
+    mean_errors = {
+        label: np.array([each.mean() for each in found]) for label, found in errors.items()
+    }
     claims = (
         runs.less("deploy-errors", "share of errors served", mean_errors, runs.FIXED),
         runs.less("deploy-errors-uniform", "share of errors served", mean_errors, runs.UNIFORM),
@@ -82,9 +89,16 @@ def play(count: int, repetitions: int) -> Section:
         "The next release is faster than the stable one. The operator of the fixed mirror sees that and switches after "
         f"{PROMOTED:.0%} of the day. From {BAD[0]:.0%} to {BAD[1]:.0%}, a bad deploy breaks the next release."
     )
-    extent = f"{repetitions} runs of {count:,} requests; {np.mean(judged):.0f} judged copies in each"
+    extent = (
+        f"{repetitions} runs of {count:,} requests; {np.mean(judged):.0f} judged copies in each"
+    )
     return Section(
-        text, claims, (picture,), name="bad-deploy", title="Two releases and a bad deploy", extent=extent
+        text,
+        claims,
+        (picture,),
+        name="bad-deploy",
+        title="Two releases and a bad deploy",
+        extent=extent,
     )
 
 
@@ -100,7 +114,9 @@ def main() -> None:
     section = play(options.requests, options.runs)
     print(runs.printed(section.claims))
     facts = {"command": "python examples/bad_deploy/run.py", "extent": section.extent}
-    print(f"The report is {write_report(options.out, section.title, section.text, facts, [section])}")
+    print(
+        f"The report is {write_report(options.out, section.title, section.text, facts, [section])}"
+    )
 
 
 if __name__ == "__main__":

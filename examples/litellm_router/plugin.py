@@ -14,4 +14,6 @@ LOSS = {
     "cost": {"weight": 0.3, "low": 0.001, "high": 0.025},
 }
 
-plugin = Plugin("chat", ARMS, LOSS, save=HERE / "chat.json", folder=HERE, budget=dc.Budget(share=0.2))
+plugin = Plugin(
+    "chat", ARMS, LOSS, save=HERE / "chat.json", folder=HERE, budget=dc.Budget(share=0.2)
+)

@@ -119,7 +119,9 @@ async def played(
             for turn, question in enumerate(session):
                 history.append({"role": "user", "content": f"{said}{question}"})
                 answer = await router.acompletion(
-                    model="chat", messages=history, litellm_session_id=f"{seed}-{session[0]}-{number}"
+                    model="chat",
+                    messages=history,
+                    litellm_session_id=f"{seed}-{session[0]}-{number}",
                 )
                 text = answer.choices[0].message.content
                 served.append(
@@ -172,7 +174,8 @@ async def one(seed: int, count: int, share: float, ports: dict[str, int]) -> dic
     return {
         "run": [seed, count, share],
         "loss": {
-            label: float(np.mean([loss(*each) for each in run.served])) for label, run in found.items()
+            label: float(np.mean([loss(*each) for each in run.served]))
+            for label, run in found.items()
         },
         "dollars": {
             label: sum(MODELS[model].price for model, _ in run.served) / 100.0 + run.shadows
@@ -193,9 +196,13 @@ def compared(played: Sequence[dict[str, Any]]) -> tuple[list[str], list[Claim]]:
         interval = f"{mean.value:.3f} ({mean.low:.3f} to {mean.high:.3f})"
         lines.append(f"{label:48} loss {interval}, ${np.mean(dollars[label]):.2f}")
     rivals = [label for label in losses if label != OURS]
-    claims = [less("litellm-loss", "mean loss served", losses[OURS], losses[each], each) for each in rivals]
+    claims = [
+        less("litellm-loss", "mean loss served", losses[OURS], losses[each], each)
+        for each in rivals
+    ]
     bills = [
-        less("litellm-bill", "dollars, with shadows", dollars[OURS], dollars[each], each) for each in rivals
+        less("litellm-bill", "dollars, with shadows", dollars[OURS], dollars[each], each)
+        for each in rivals
     ]
     return lines, [*claims, *bills]
 
@@ -207,7 +214,9 @@ def main() -> None:
     )
     parser.add_argument("--requests", type=int, default=500)
     parser.add_argument("--runs", type=int, default=6)
-    parser.add_argument("--share", type=float, default=0.2, help="of the requests that have a shadow")
+    parser.add_argument(
+        "--share", type=float, default=0.2, help="of the requests that have a shadow"
+    )
     parser.add_argument(
         "--out", type=Path, default=Path("out/litellm_router.jsonl"), help="runs that are done"
     )
@@ -217,7 +226,10 @@ def main() -> None:
     lines = options.out.read_text().splitlines() if options.out.exists() else []
     done = {tuple(each["run"]): each for each in map(json.loads, lines)}
     wanted = [(seed, options.requests, options.share) for seed in range(options.runs)]
-    with runs.upstreams(HERE.parent / "llm_router" / "models.py") as ports, options.out.open("a") as file:
+    with (
+        runs.upstreams(HERE.parent / "llm_router" / "models.py") as ports,
+        options.out.open("a") as file,
+    ):
         for run in wanted:
             if run not in done:
                 done[run] = asyncio.run(one(*run, ports))

@@ -122,7 +122,9 @@ class Proxy:
         """Every model is a deployment."""
         return [model]
 
-    async def acompletion(self, model: str, messages: list[dict[str, str]], **_: Any) -> ModelResponse:
+    async def acompletion(
+        self, model: str, messages: list[dict[str, str]], **_: Any
+    ) -> ModelResponse:
         """The answer of `next` or of the judge, with its price."""
         text = messages[-1]["content"]
         if model == "judge":
@@ -174,7 +176,9 @@ async def watched(scenario: Scenario, asked: Sequence[Asked], seed: int) -> dict
         }  # fmt: skip
         messages = [{"role": "user", "content": each.question}]
         kwargs = {"standard_logging_object": payload, "messages": messages, "litellm_params": {}}
-        await logger.async_log_success_event(kwargs, completion("current", each.answers[0], ""), None, None)
+        await logger.async_log_success_event(
+            kwargs, completion("current", each.answers[0], ""), None, None
+        )
         while logger._inflight_shadow_tasks:
             await asyncio.sleep(0)
         if len(proxy.rows) >= looked + LOOK:
@@ -189,7 +193,9 @@ async def watched(scenario: Scenario, asked: Sequence[Asked], seed: int) -> dict
     return {who: found.get(who, Ending(None, proxy.spent)) for who in LEADS}
 
 
-def decided(scenario: Scenario, asked: Sequence[Asked], seed: int, labels: dc.Labels | None) -> Ending:
+def decided(
+    scenario: Scenario, asked: Sequence[Asked], seed: int, labels: dc.Labels | None
+) -> Ending:
     """Run ours on the same traffic, until it is decided or the budget is spent."""
     learner = dc.Ladder().start(MODELS, seed=seed, labels=labels)
     learner.watch()
@@ -203,7 +209,9 @@ def decided(scenario: Scenario, asked: Sequence[Asked], seed: int, labels: dc.La
         if serves != explores:
             paid += 1
             spent += ANSWER + JUDGE + LABEL * decision.label
-            better = preferred(scenario, each.question, (each.answers[serves], each.answers[explores]))
+            better = preferred(
+                scenario, each.question, (each.answers[serves], each.answers[explores])
+            )
             judged = 0.5 if better is None else 1.0 - better
             truth = 0.5 + 0.5 * (each.right[serves] - each.right[explores])
         if labels is None:
@@ -284,7 +292,9 @@ def main() -> None:
     print(f"{options.replays} replays, ${BUDGET:.0f} each; decided for, with 95 % intervals")
     for name, scenario in SCENARIOS.items():
         found = [done[name, seed] for seed in range(options.replays)]
-        endings = {rule: [Ending(*each[rule]) for each in found] for rule in (*LEADS, PLAIN, LABELS)}
+        endings = {
+            rule: [Ending(*each[rule]) for each in found] for rule in (*LEADS, PLAIN, LABELS)
+        }
         print(scenario.title, *told(name, endings), sep="\n")
         panels.append(panel(scenario.title, endings))
     picture = Picture("litellm-shadow", "Switched to the candidate", "", tuple(panels), columns=2)
@@ -294,9 +304,13 @@ def main() -> None:
         write(("panel", "series", "kind", "x", "y", "low", "high"))
         for drawn in panels:
             for curve in drawn.series:
-                for x, y, (below, above) in zip(curve.x, curve.y, np.transpose(curve.band), strict=True):
+                for x, y, (below, above) in zip(
+                    curve.x, curve.y, np.transpose(curve.band), strict=True
+                ):
                     numbers = (x, y, y - below, y + above)
-                    write((drawn.title, curve.label, "line", *(f"{number:.6g}" for number in numbers)))
+                    write(
+                        (drawn.title, curve.label, "line", *(f"{number:.6g}" for number in numbers))
+                    )
     print(f"The picture and its numbers are {options.out / 'switched'}.png and .csv")
 
 

@@ -19,7 +19,9 @@ sys.path.append(str(Path(__file__).parent.parent))
 from stub_api import last_message, product, serve
 
 WRONG = {"concise": 0.05, "chatty": 0.4}
-CHATTER = "What a lovely question! Let us go through it step by step, and be very careful. The answer is "
+CHATTER = (
+    "What a lovely question! Let us go through it step by step, and be very careful. The answer is "
+)
 
 
 def is_wrong(name: str, question: str) -> bool:
@@ -39,13 +41,19 @@ def judgement(request: dict[str, object]) -> str:
         r"\[\w+ (?:first|second) answer\]\n(.*?)\n\[\w+ end\]", last_message(request), re.DOTALL
     )
     first, second = map(len, found)
-    return json.dumps({"better": "tie" if first == second else "first" if first > second else "second"})
+    return json.dumps(
+        {"better": "tie" if first == second else "first" if first > second else "second"}
+    )
 
 
 def main() -> None:
     """Serve the models, and print their ports as JSON."""
-    parser = argparse.ArgumentParser(description="Two stub models and a judge behind an OpenAI-style API.")
-    parser.add_argument("--port", type=int, default=9111, help="of the first model; 0 for free ports")
+    parser = argparse.ArgumentParser(
+        description="Two stub models and a judge behind an OpenAI-style API."
+    )
+    parser.add_argument(
+        "--port", type=int, default=9111, help="of the first model; 0 for free ports"
+    )
     models = {name: partial(reply, name) for name in WRONG}
     serve(models | {"judge": judgement}, parser.parse_args().port)
 

@@ -41,19 +41,32 @@ def configured(folder: Path, label: str) -> Path:
 def play(count: int, repetitions: int) -> Section:
     """All runs, as a section of a report."""
     right: dict[str, list[Floats]] = {ALONE: [], LABELS: []}
-    text = ["concise is wrong in 5 % of cases, chatty in 40 %. The judge prefers the longer answer."]
+    text = [
+        "concise is wrong in 5 % of cases, chatty in 40 %. The judge prefers the longer answer."
+    ]
     with runs.upstreams(HERE / "models.py") as ports, tempfile.TemporaryDirectory() as folder:
         for seed in range(repetitions):
             numbers = np.random.default_rng(seed).integers(1_000, 10_000, size=(count, 2))
             asked = [f"{left} * {factor}" for left, factor in numbers]
-            body = [{"model": "router", "messages": [{"role": "user", "content": each}]} for each in asked]
+            body = [
+                {"model": "router", "messages": [{"role": "user", "content": each}]}
+                for each in asked
+            ]
             requests = [
-                httpx.Request("POST", "http://models/v1/chat/completions", json=each) for each in body
+                httpx.Request("POST", "http://models/v1/chat/completions", json=each)
+                for each in body
             ]
             for label, found in right.items():
-                run = runs.mirrored_run(configured(Path(folder), label), ports, '"Ladder"', seed, requests)
+                run = runs.mirrored_run(
+                    configured(Path(folder), label), ports, '"Ladder"', seed, requests
+                )
                 found.append(
-                    np.array([not is_wrong(arm, each) for arm, each in zip(run.served, asked, strict=True)])
+                    np.array(
+                        [
+                            not is_wrong(arm, each)
+                            for arm, each in zip(run.served, asked, strict=True)
+                        ]
+                    )
                 )
                 told = f"Run {seed + 1}, {label}: {run.verdict['text']}."
                 if run.verdict["warning"] is not None:
@@ -87,7 +100,9 @@ def main() -> None:
     options = parser.parse_args()
     section = play(options.requests, options.runs)
     facts = {"command": "python examples/llm_judge/run.py", "extent": section.extent}
-    print(f"The report is {write_report(options.out, section.title, section.text, facts, [section])}")
+    print(
+        f"The report is {write_report(options.out, section.title, section.text, facts, [section])}"
+    )
 
 
 if __name__ == "__main__":

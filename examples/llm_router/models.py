@@ -51,7 +51,9 @@ def reply(name: str, request: dict[str, object]) -> str:
 def main() -> None:
     """Serve the models, and print their ports as JSON."""
     parser = argparse.ArgumentParser(description="Three stub models behind an OpenAI-style API.")
-    parser.add_argument("--port", type=int, default=9101, help="of the first model; 0 for free ports")
+    parser.add_argument(
+        "--port", type=int, default=9101, help="of the first model; 0 for free ports"
+    )
     serve({name: partial(reply, name) for name in MODELS}, parser.parse_args().port)
 
 

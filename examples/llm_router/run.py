@@ -106,13 +106,20 @@ def play(count: int, repetitions: int) -> Section:
     )
     extent = f"{repetitions} runs of {count:,} requests; {np.mean(judged):.0f} judged calls in each"
     return Section(
-        text, claims, (picture,), name="llm-router", title="A router for three models", extent=extent
+        text,
+        claims,
+        (picture,),
+        name="llm-router",
+        title="A router for three models",
+        extent=extent,
     )
 
 
 def main() -> None:
     """Run the example."""
-    parser = argparse.ArgumentParser(description="A router for three models that learns which to serve.")
+    parser = argparse.ArgumentParser(
+        description="A router for three models that learns which to serve."
+    )
     parser.add_argument("--requests", type=int, default=2_500)
     parser.add_argument("--runs", type=int, default=8)
     parser.add_argument("--out", type=Path, default=Path("out/llm_router"))
@@ -120,7 +127,9 @@ def main() -> None:
     section = play(options.requests, options.runs)
     print(runs.printed(section.claims))
     facts = {"command": "python examples/llm_router/run.py", "extent": section.extent}
-    print(f"The report is {write_report(options.out, section.title, section.text, facts, [section])}")
+    print(
+        f"The report is {write_report(options.out, section.title, section.text, facts, [section])}"
+    )
 
 
 if __name__ == "__main__":

@@ -79,7 +79,9 @@ NEAREST = {
 def path_of(root: Path, file: str) -> Path:
     """The file of a mistake in a copy of the repository: in core, or in lab."""
     return (
-        root / ("lab/src/decoupled_lab" if file.startswith("movielens/") else "core/src/decoupled") / file
+        root
+        / ("lab/src/decoupled_lab" if file.startswith("movielens/") else "core/src/decoupled")
+        / file
     )
 
 
@@ -246,7 +248,9 @@ class Mistake(NamedTuple):
     wrong: str
 
 
-SOUND = Mistake("__init__.py", "", "")  # without a mistake no test may fail, or the others say nothing
+SOUND = Mistake(
+    "__init__.py", "", ""
+)  # without a mistake no test may fail, or the others say nothing
 
 
 class Found(NamedTuple):
@@ -307,17 +311,23 @@ def tried(mistake: Mistake, copy: Path, limit: float) -> Found:
 
 def digest() -> str:
     """The sources and the tests as they are."""
-    files = sorted(path for room in ("core", "lab", "tests") for path in (ROOT / room).rglob("*.py"))
+    files = sorted(
+        path for room in ("core", "lab", "tests") for path in (ROOT / room).rglob("*.py")
+    )
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 
 def found_before(out: Path, of: str) -> dict[Mistake, Found]:
     """What a file says of these sources and tests."""
     rows = map(json.loads, out.read_text().splitlines()) if out.exists() else ()
-    return {Mistake(*row["mistake"]): Found(row["state"], row["by"]) for row in rows if row["of"] == of}
+    return {
+        Mistake(*row["mistake"]): Found(row["state"], row["by"]) for row in rows if row["of"] == of
+    }
 
 
-def try_all(mistakes: Sequence[Mistake], jobs: int, limit: float) -> Iterator[tuple[Mistake, Found]]:
+def try_all(
+    mistakes: Sequence[Mistake], jobs: int, limit: float
+) -> Iterator[tuple[Mistake, Found]]:
     """Several mistakes at once, each in a copy of the package that no other has."""
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
         copies: SimpleQueue[Path] = SimpleQueue()
@@ -345,12 +355,29 @@ def try_all(mistakes: Sequence[Mistake], jobs: int, limit: float) -> Iterator[tu
 
 def main() -> int:
     """Try every mistake; return 1 if a test missed one."""
-    parser = argparse.ArgumentParser(description="Break each kernel in turn and check that a test fails.")
+    parser = argparse.ArgumentParser(
+        description="Break each kernel in turn and check that a test fails."
+    )
     add = parser.add_argument
     add("words", nargs="*", help="choose mistakes by a part of the file name or the text")
-    add("--jobs", type=int, default=os.cpu_count() or 1, help="how many at once; else all processors")
-    add("--out", type=Path, default=ROOT / "out" / "mutations.jsonl", help="the file to add results to")
-    add("--limit", type=float, default=1800.0, help="seconds after which a run of tests counts as failed")
+    add(
+        "--jobs",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="how many at once; else all processors",
+    )
+    add(
+        "--out",
+        type=Path,
+        default=ROOT / "out" / "mutations.jsonl",
+        help="the file to add results to",
+    )
+    add(
+        "--limit",
+        type=float,
+        default=1800.0,
+        help="seconds after which a run of tests counts as failed",
+    )
     given = parser.parse_args()
     mistakes = [SOUND, *map(Mistake._make, MISTAKES)]
     words = given.words or [""]
@@ -358,15 +385,21 @@ def main() -> int:
     of = digest()
     found = found_before(given.out, of)
     given.out.parent.mkdir(parents=True, exist_ok=True)
-    for mistake, result in try_all([each for each in chosen if each not in found], given.jobs, given.limit):
+    for mistake, result in try_all(
+        [each for each in chosen if each not in found], given.jobs, given.limit
+    ):
         found[mistake] = result
         with given.out.open("a") as file:
             print(json.dumps({"of": of, "mistake": mistake, **result._asdict()}), file=file)
-        print(f"{result.state:9}  {mistake.file}: {mistake.wrong}\n           {result.by}", flush=True)
+        print(
+            f"{result.state:9}  {mistake.file}: {mistake.wrong}\n           {result.by}", flush=True
+        )
     bad = [each for each in chosen if found[each].state not in ("noticed", "passes")]
     for each in bad:
         print(f"{found[each].state:9}  {each.file}: {each.wrong}")
-    print(f"{len(chosen) - len(bad)} of {len(chosen)} are as they should be; all results: {given.out}")
+    print(
+        f"{len(chosen) - len(bad)} of {len(chosen)} are as they should be; all results: {given.out}"
+    )
     return int(bool(bad))
 
 

@@ -22,11 +22,15 @@ def test_a_checkout_beside_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_folder_without_the_package_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(dc.ParameterError, match=r"--against = .*: is not a checkout of decoupled; try"):
+    with pytest.raises(
+        dc.ParameterError, match=r"--against = .*: is not a checkout of decoupled; try"
+    ):
         list(engine.measure_against(tmp_path))
 
 
-def test_it_is_refused_where_it_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_is_refused_where_it_changes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(typer.Exit):
         bench(["learner"], 3, tmp_path / "bench.json", against=ROOT)
     assert re.search(

@@ -23,14 +23,26 @@ from decoupled_lab import movielens
 from decoupled_lab.movielens import Oracle, Ratings, environment, files, fit_oracle, oracle
 from decoupled_lab.movielens.environment import MovieLens
 from decoupled_lab.movielens.files import Publication
-from decoupled_lab.movielens.oracle import Factors, choose, factorise, fitted, incomplete, ridge_biases
+from decoupled_lab.movielens.oracle import (
+    Factors,
+    choose,
+    factorise,
+    fitted,
+    incomplete,
+    ridge_biases,
+)
 from support.once import fits_folder
 
 FALSE_ALARM = 1e-5
 
 
 def planted(
-    users: int = 60, movies: int = 50, rank: int = 2, noise: float = 0.1, share: float = 0.5, seed: int = 0
+    users: int = 60,
+    movies: int = 50,
+    rank: int = 2,
+    noise: float = 0.1,
+    share: float = 0.5,
+    seed: int = 0,
 ) -> tuple[Ratings, Floats]:
     """Small ratings, and the stars behind them, users x movies."""
     rng = np.random.default_rng(seed)
@@ -84,7 +96,9 @@ def test_a_damaged_line_is_named(line: bytes, said: str, tmp_path: Path) -> None
     lines = GOOD.split(b"\n")
     lines[6] = line
     (tmp_path / "u.data").write_bytes(b"\n".join(lines))
-    with pytest.raises(dc.ParameterError, match=rf"u\.data, line 7: {said}.*; download the file again$"):
+    with pytest.raises(
+        dc.ParameterError, match=rf"u\.data, line 7: {said}.*; download the file again$"
+    ):
         movielens.find(tmp_path)
 
 
@@ -93,7 +107,10 @@ def test_a_damaged_line_is_named(line: bytes, said: str, tmp_path: Path) -> None
     [
         (GOOD[:-1], rf"line {GOOD.count(10)}: is cut short"),
         (b"", "has no whole line"),
-        (GOOD + GOOD[: GOOD.index(10) + 1], rf"line {GOOD.count(10) + 1}: user .* before, on line 1;"),
+        (
+            GOOD + GOOD[: GOOD.index(10) + 1],
+            rf"line {GOOD.count(10) + 1}: user .* before, on line 1;",
+        ),
         (GOOD, r"is not MovieLens 100K's u.data \(its SHA-256 is " + CHECKSUM),
     ],
 )
@@ -144,11 +161,15 @@ def publisher(monkeypatch: pytest.MonkeyPatch) -> Publisher:
 
 
 @pytest.mark.parametrize("below", [".", "ml-100k"])
-def test_a_folder_by_name_or_variable(below: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_by_name_or_variable(
+    below: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "data"
     (folder / below).mkdir(parents=True)
     for given in (folder, None):
-        with pytest.raises(dc.ParameterError, match=r"= .* holds neither u\.data nor ml-100k/u\.data"):
+        with pytest.raises(
+            dc.ParameterError, match=r"= .* holds neither u\.data nor ml-100k/u\.data"
+        ):
             movielens.find(folder if given else tmp_path)  # never a reason to use something else
         (folder / below / "u.data").write_bytes(GOOD)
         monkeypatch.setenv("DECOUPLED_DATA", "nowhere" if given else str(folder))
@@ -157,7 +178,9 @@ def test_a_folder_by_name_or_variable(below: str, tmp_path: Path, monkeypatch: p
         (folder / below / "u.data").unlink()
 
 
-def test_a_download_is_kept_and_a_damaged_copy_is_fetched_again(publisher: Publisher, alone: Path) -> None:
+def test_a_download_is_kept_and_a_damaged_copy_is_fetched_again(
+    publisher: Publisher, alone: Path
+) -> None:
     for kind in ("download", "cache"):
         found = movielens.find(fetch=True, publication=publisher.publication)
         assert found == (GOOD, movielens.Source(kind, alone))
@@ -168,7 +191,9 @@ def test_a_download_is_kept_and_a_damaged_copy_is_fetched_again(publisher: Publi
     assert (alone / "u.data").read_bytes() == GOOD
 
 
-def test_the_network_is_asked_if_allowed(publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_network_is_asked_if_allowed(
+    publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(dc.StorageError, match=r"no download is allowed.*set DECOUPLED_DATA"):
         movielens.find(publication=publisher.publication)
     assert publisher.asked == 0
@@ -179,8 +204,14 @@ def test_the_network_is_asked_if_allowed(publisher: Publisher, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ({"error": HTTPError("", 404, "Not Found", Message(), None)}, "cannot be fetched: HTTP Error 404"),
-        ({"body": archive(**{"u.data": GOOD[:-9]})}, f"u.data has SHA-256 [0-9a-f]+, not {CHECKSUM}"),
+        (
+            {"error": HTTPError("", 404, "Not Found", Message(), None)},
+            "cannot be fetched: HTTP Error 404",
+        ),
+        (
+            {"body": archive(**{"u.data": GOOD[:-9]})},
+            f"u.data has SHA-256 [0-9a-f]+, not {CHECKSUM}",
+        ),
         ({"body": archive()[:-50]}, "is not a readable archive"),
         ({"body": archive(README=b"hello")}, "holds no ml-100k/u.data"),
         ({"error": TimeoutError("timed out")}, "cannot be fetched: timed out"),
@@ -189,7 +220,11 @@ def test_the_network_is_asked_if_allowed(publisher: Publisher, monkeypatch: pyte
     ],
 )
 def test_a_failed_download_says_why_and_leaves_nothing_behind(
-    answer: dict[str, object], said: str, publisher: Publisher, alone: Path, monkeypatch: pytest.MonkeyPatch
+    answer: dict[str, object],
+    said: str,
+    publisher: Publisher,
+    alone: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(files, "LARGEST", 1_000_000)
     vars(publisher).update(answer)
@@ -280,20 +315,26 @@ def test_the_oracle_recovers_what_was_planted_by_a_fit_to_all_ratings() -> None:
     assert np.sqrt(((found.rewards - rewards) ** 2).mean()) < 0.025 < 0.15 < rewards.std()
     biases = ridge_biases(ratings, found.choice.bias_penalty)
     table = incomplete(ratings, ratings.stars - biases.predict(ratings))
-    users, movies = factorise(table, oracle.leading(table, found.choice.dimension), found.choice.penalty)
+    users, movies = factorise(
+        table, oracle.leading(table, found.choice.dimension), found.choice.penalty
+    )
     for place, movie in enumerate(found.movies - 1):
         stars = biases.level + biases.users + biases.movies[movie] + users @ movies[movie]
         expected = (np.clip(stars, 1.0, 5.0) - 1.0) / 4.0
         np.testing.assert_allclose(found.rewards[:, place], expected, atol=1e-9)
     assert fit_oracle(ratings).rewards.tobytes() == found.rewards.tobytes()
     counts = np.bincount(ratings.movies, minlength=80)
-    assert found.movies.tolist() == [m + 1 for m in sorted(range(80), key=lambda m: (-counts[m], m))]
+    assert found.movies.tolist() == [
+        m + 1 for m in sorted(range(80), key=lambda m: (-counts[m], m))
+    ]
     events = sorted(range(len(ratings)), key=lambda event: (ratings.times[event], event))
     assert found.sequence.tolist() == ratings.users[events].tolist()
 
 
 @pytest.mark.parametrize("damage", ["none", "flipped", "cut", "of other ratings", "of other code"])
-def test_only_a_sound_fit_is_kept(damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_sound_fit_is_kept(
+    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fits: list[Ratings] = []
 
     def counted(ratings: Ratings) -> Oracle:
@@ -312,14 +353,18 @@ def test_only_a_sound_fit_is_kept(damage: str, tmp_path: Path, monkeypatch: pyte
     elif damage == "of other ratings":
         other = content[content.index(10) + 1 :]
         fitted(other)
-        body = bytearray((kept.parent / f"fit-{hashlib.sha256(other).hexdigest()[:16]}.npz").read_bytes())
+        body = bytearray(
+            (kept.parent / f"fit-{hashlib.sha256(other).hexdigest()[:16]}.npz").read_bytes()
+        )
     kept.write_bytes(body)
     if damage == "of other code":
         monkeypatch.setattr(oracle, "_version", lambda: "another")
     fits.clear()
     for again in (fitted(content), fitted(content)):
         assert (again.choice, again.digest) == (first.choice, first.digest)
-        assert all(getattr(again, n).tobytes() == getattr(first, n).tobytes() for n in oracle.ARRAYS)
+        assert all(
+            getattr(again, n).tobytes() == getattr(first, n).tobytes() for n in oracle.ARRAYS
+        )
     assert len(fits) == (damage != "none")
 
 
@@ -328,7 +373,9 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Oracle:
     """Small ratings instead of the data."""
     content = as_file(planted(users=20, movies=30, share=0.4)[0])
     (tmp_path / "u.item").write_text("1|First (1990)|\n2|Second (1991)|\n", encoding="latin-1")
-    monkeypatch.setattr(environment, "find", lambda: (content, movielens.Source("local folder", tmp_path)))
+    monkeypatch.setattr(
+        environment, "find", lambda: (content, movielens.Source("local folder", tmp_path))
+    )
     return fit_oracle(movielens.parse_ratings(content))
 
 
@@ -372,7 +419,9 @@ def test_bad_parameters(values: dict[str, Any], said: str) -> None:
 def test_the_stand_in_never_goes_by_the_name_of_the_data() -> None:
     real, made = MovieLens(32), MovieLens(32, data="stand-in")
     assert (real.label, made.label) == ("MovieLens(arms=32)", "MovieLens(arms=32, data='stand-in')")
-    with pytest.raises(dc.StorageError, match=r"data = 'ml-100k': is not available .*data='stand-in'"):
+    with pytest.raises(
+        dc.StorageError, match=r"data = 'ml-100k': is not available .*data='stand-in'"
+    ):
         real.table(10)
 
 
@@ -395,16 +444,18 @@ def test_the_stand_in_is_a_world_to_learn_in(
 
 
 def test_nothing_is_read_or_loaded_before_it_is_needed() -> None:
-    code = (
-        "import sys, decoupled_lab; decoupled_lab.MovieLens(32); assert 'urllib.request' not in sys.modules"
+    code = "import sys, decoupled_lab; decoupled_lab.MovieLens(32); assert 'urllib.request' not in sys.modules"
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, env={**os.environ, "DECOUPLED_DATA": "/no"}
     )
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "DECOUPLED_DATA": "/no"})
 
 
 DATA = os.environ.get("DECOUPLED_DATA", "")
 
 
-@pytest.mark.skipif(not DATA, reason="DECOUPLED_DATA names no folder with MovieLens 100K: NOT checked")
+@pytest.mark.skipif(
+    not DATA, reason="DECOUPLED_DATA names no folder with MovieLens 100K: NOT checked"
+)
 def test_the_data_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DECOUPLED_DATA", DATA)
     found = MovieLens(256).oracle()

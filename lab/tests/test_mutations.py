@@ -21,5 +21,8 @@ def test_every_file_has_tests_to_start_with() -> None:
     for file in {file for file, _, _ in SCRIPT["MISTAKES"]}:
         tests = SCRIPT["nearest"](file)
         assert tests or any((ROOT / guard).exists() for guard in SCRIPT["GUARDS"])
-        assert all((ROOT / test).exists() for test in tests if test.startswith("tests/")), (file, tests)
+        assert all((ROOT / test).exists() for test in tests if test.startswith("tests/")), (
+            file,
+            tests,
+        )
     assert all((ROOT / guard).exists() for guard in SCRIPT["GUARDS"])

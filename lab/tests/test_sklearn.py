@@ -55,7 +55,9 @@ def test_parts_of_a_log_teach_what_the_whole_does_to_the_bit(policy: dc.Policy |
     whole = DecoupledBandit(policy).fit(*columns(policy)).learner_.to_json()
     assert DecoupledBandit(policy).fit(*columns(policy)).learner_.to_json() == whole
     parts = DecoupledBandit(policy).fit(*columns(policy, slice(20)))
-    parts.partial_fit(*columns(policy, slice(20, 21))).partial_fit(*columns(policy, slice(21, None)))
+    parts.partial_fit(*columns(policy, slice(20, 21))).partial_fit(
+        *columns(policy, slice(21, None))
+    )
     assert parts.learner_.to_json() == whole
     rows = DecoupledBandit(policy, arms=["a", "b", "c"])
     for row in range(ROWS):
@@ -76,7 +78,12 @@ def test_clones_copies_and_pickles() -> None:
     bandit = DecoupledBandit(dc.FTPL(alpha=2.0), ["a", "b", "c"], seed=4).fit(ARMS, LOSSES, CHANCES)
     written = f"DecoupledBandit(arms=['a', 'b', 'c'], policy={dc.FTPL(alpha=2.0)!r}, seed=4)"
     assert " ".join(repr(bandit).split()) == written
-    given = {"policy": dc.FTPL(alpha=2.0), "arms": ["a", "b", "c"], "seed": 4, "loss_range": (0.0, 1.0)}
+    given = {
+        "policy": dc.FTPL(alpha=2.0),
+        "arms": ["a", "b", "c"],
+        "seed": 4,
+        "loss_range": (0.0, 1.0),
+    }
     assert bandit.get_params() == given
     assert not hasattr(clone(bandit), "learner_")
     assert clone(bandit).get_params() == bandit.get_params()
@@ -92,19 +99,33 @@ def test_clones_copies_and_pickles() -> None:
 @pytest.mark.parametrize(
     ("change", "kind", "said"),
     [
-        ({"losses": [0.5, 1.5]}, dc.LossError, r"records\[1\]: loss = 1.5: must lie in \[0.0, 1.0\]"),
+        (
+            {"losses": [0.5, 1.5]},
+            dc.LossError,
+            r"records\[1\]: loss = 1.5: must lie in \[0.0, 1.0\]",
+        ),
         ({"losses": [0.5, np.nan]}, dc.LossError, r"records\[1\]: loss = nan: is not a number"),
         ({"losses": [0.5]}, dc.ParameterError, "losses: has 1 values for 2 arms"),
         ({"losses": 0.5}, dc.ParameterError, "losses = 0.5: must be a list or an array"),
-        ({"propensities": [0.5, 0.0]}, dc.ParameterError, r"records\[1\].propensity = 0.0: must be a prob"),
-        ({"propensities": [0.5, None]}, dc.ParameterError, r"records\[1\].propensity = None: is missing"),
+        (
+            {"propensities": [0.5, 0.0]},
+            dc.ParameterError,
+            r"records\[1\].propensity = 0.0: must be a prob",
+        ),
+        (
+            {"propensities": [0.5, None]},
+            dc.ParameterError,
+            r"records\[1\].propensity = None: is missing",
+        ),
         ({"propensities": np.full((2, 1), 0.5)}, dc.ParameterError, "a list or an array with one"),
         ({"arms": ["a", 1.5]}, dc.ArmError, "1.5"),
         ({"arms": "ab"}, dc.ParameterError, "arms = 'ab': must be a list"),
         ({"contexts": [{}, {}]}, dc.UnsupportedError, "context: Ladder does not use one"),
     ],
 )
-def test_what_is_refused_changes_nothing(change: dict[str, Any], kind: type[Exception], said: str) -> None:
+def test_what_is_refused_changes_nothing(
+    change: dict[str, Any], kind: type[Exception], said: str
+) -> None:
     bandit = fitted()
     before = bandit.learner_.to_json()
     log: dict[str, Any] = {"arms": ["a", "b"], "losses": [0.5, 0.25], "propensities": 0.5} | change

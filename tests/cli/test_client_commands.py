@@ -28,7 +28,9 @@ def refused(*words: str) -> str:
     return done.output
 
 
-def test_tags_lists_and_deleting_from_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tags_lists_and_deleting_from_a_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with served(tmp_path, delete_after=0.0) as service:
         monkeypatch.setenv("DECOUPLED_URL", service.url)
         service.create("colours")
@@ -57,7 +59,10 @@ def test_tags_lists_and_deleting_from_a_shell(tmp_path: Path, monkeypatch: pytes
             "--log-context",
             "hashed",
         )
-        assert shown("create", "known", "a", "b", "--policy", "FTPL", *fields)["log_context"] == "hashed"
+        assert (
+            shown("create", "known", "a", "b", "--policy", "FTPL", *fields)["log_context"]
+            == "hashed"
+        )
         made = shown("decide", "known", "--context", '{"subject": "law", "tokens": 3}')
         assert (list(made["context"]), made["context"] != {"subject": "law"}) == (["subject"], True)
         table = said("segments", "known", "--by", "subject")
@@ -67,7 +72,10 @@ def test_tags_lists_and_deleting_from_a_shell(tmp_path: Path, monkeypatch: pytes
         assert law["segment"] == made["context"]
         assert "takes none" in refused("decide", "known", "--advice", '{"router": "a"}')
         assert shown("decide", "known", "--why")["why"] is None
-        assert shown("show", "known", "--context", '{"subject": "law"}')["exploration"] == [0.5, 0.5]
+        assert shown("show", "known", "--context", '{"subject": "law"}')["exploration"] == [
+            0.5,
+            0.5,
+        ]
         assert "must be a JSON object" in refused("show", "known", "--context", "[]")
 
         assert said("list", "--policy", "Exp3").split()[0] == "other"
@@ -85,7 +93,9 @@ def test_tags_lists_and_deleting_from_a_shell(tmp_path: Path, monkeypatch: pytes
         assert said("list").split()[0] == "colours"
 
 
-def test_learners_and_logs_move_from_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_learners_and_logs_move_from_a_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with served(tmp_path) as service:
         monkeypatch.setenv("DECOUPLED_URL", service.url)
         learner = dc.FTPL().start(["a", "b"], seed=7, loss_range=(0, 5))
@@ -104,11 +114,15 @@ def test_learners_and_logs_move_from_a_shell(tmp_path: Path, monkeypatch: pytest
         assert "suffix" in refused("replay", "moved", str(saved))
         assert "--learner" in refused("create", "nothing")
         back.write_bytes(bytes(range(128, 256)))
-        assert "is not text; give what Learner.save wrote" in refused("create", "x", "--learner", str(back))
+        assert "is not text; give what Learner.save wrote" in refused(
+            "create", "x", "--learner", str(back)
+        )
         assert "--learner" in refused("create", "both", "a", "b", "--learner", str(saved))
 
 
-def test_the_kill_switch_and_budget_from_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kill_switch_and_budget_from_a_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with served(tmp_path) as service:
         monkeypatch.setenv("DECOUPLED_URL", service.url)
         service.create("numbered", arms=[1, 2, "3"])
@@ -118,14 +132,25 @@ def test_the_kill_switch_and_budget_from_a_shell(tmp_path: Path, monkeypatch: py
         assert shown("down", "numbered", "1", "3")["guardrails"]["down"] == [1, "3"]
         assert shown("decide", "numbered")["explore"] == 2
         assert shown("down", "numbered")["guardrails"]["down"] == []
-        changed = shown("guardrails", "numbered", '{"floors": {"1": 0.2}, "holdout": 0.1, "control": 2}')
+        changed = shown(
+            "guardrails", "numbered", '{"floors": {"1": 0.2}, "holdout": 0.1, "control": 2}'
+        )
         assert changed["guardrails"]["floors"] == {"1": 0.2}
         assert shown("guardrails", "numbered", '{"floors": null}')["guardrails"]["holdout"] == 0.1
         assert shown("budget", "numbered", '{"share": 0}')["budget"]["share"] == 0
         limited = shown("decide", "numbered")
         assert (limited["mode"], limited["limited_by"]) == ("exploit", "share")
         assert shown("budget", "numbered", "{}")["budget"]["share"] is None
-        shown("create", "compared", "a", "b", "--feedback", "preference", "--guardrails", '{"pinned": "a"}')
+        shown(
+            "create",
+            "compared",
+            "a",
+            "b",
+            "--feedback",
+            "preference",
+            "--guardrails",
+            '{"pinned": "a"}',
+        )
         made = shown("decide", "compared")
         assert shown("feedback", made["id"], "--preference", "tie")["loss"] == 0.5
 
@@ -159,7 +184,14 @@ def test_judged_and_labelled_from_a_shell(tmp_path: Path, monkeypatch: pytest.Mo
     with served(tmp_path) as service:
         monkeypatch.setenv("DECOUPLED_URL", service.url)
         made = shown(
-            "create", "one", "a", "b", "--policy", "FTPL", "--labels", '{"share": 0.1, "deadline": 50}'
+            "create",
+            "one",
+            "a",
+            "b",
+            "--policy",
+            "FTPL",
+            "--labels",
+            '{"share": 0.1, "deadline": 50}',
         )
         assert (made["labels"]["share"], made["patience"]) == (0.1, 50)
         one, two = (shown("decide", "one")["id"] for _ in range(2))
@@ -174,9 +206,15 @@ def test_judged_and_labelled_from_a_shell(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("sure", "high"), [(0.999, 0.3), (0.8, 0.5)])
-def test_a_verdict_says_why_a_gate_may_differ_and_intervals_overlap(sure: float, high: float) -> None:
+def test_a_verdict_says_why_a_gate_may_differ_and_intervals_overlap(
+    sure: float, high: float
+) -> None:
     def mean(arm: str, estimate: float, low: float, high: float, seen: int = 90) -> dict[str, Any]:
-        return {"arm": arm, "observed": seen, "loss": {"estimate": estimate, "low": low, "high": high}}
+        return {
+            "arm": arm,
+            "observed": seen,
+            "loss": {"estimate": estimate, "low": low, "high": high},
+        }
 
     found = {
         "text": "b is better than a", "state": "decided", "best": "b", "out": ["a"], "sure": sure, "decided_at": 1234,
@@ -185,7 +223,8 @@ def test_a_verdict_says_why_a_gate_may_differ_and_intervals_overlap(sure: float,
     }  # fmt: skip
     text = verdict.verdict_text(found)
     assert (
-        f"Decided at round 1,234; the evidence now shows the same at a level of {100 * sure:.4g} %" in text
+        f"Decided at round 1,234; the evidence now shows the same at a level of {100 * sure:.4g} %"
+        in text
     )
     assert ("a gate goes by the evidence now, so it may not pass" in text) == (sure < 0.95)
     assert ("Intervals of means overlap" in text) == (high >= 0.4)

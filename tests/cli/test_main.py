@@ -63,7 +63,9 @@ def test_the_twins_of_the_bench_play_the_same_game() -> None:
     environment = dc.environments.Alternating(arms=8, gap=0.125)
     table = environment.table(ROUNDS)
     best = table.rows[table.row_at, 0].sum()
-    results = dc.simulate([dc.FTPL(), dc.TsallisINF()], environment, ROUNDS, 1_000, seed=0).summary()
+    results = dc.simulate(
+        [dc.FTPL(), dc.TsallisINF()], environment, ROUNDS, 1_000, seed=0
+    ).summary()
     twins = {
         "lock step": ("FTPL", lockstep_ftpl(table, ROUNDS, 1_000, seed=1) - best),
         "sorting": ("FTPL", textbook_regret(lambda: TextbookFTPL(8), table, best)),
@@ -166,7 +168,9 @@ def test_a_wrong_command_line(arguments: list[str], monkeypatch: pytest.MonkeyPa
     assert status(*arguments) == 2
 
 
-def test_other_errors_and_a_command_that_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_and_a_command_that_succeeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spec = tmp_path / "spec.toml"
     spec.write_text("horizon = -1")
     assert status("simulate", spec) == 1, "what a file says"
@@ -182,7 +186,12 @@ def test_other_errors_and_a_command_that_succeeds(tmp_path: Path, monkeypatch: p
     ("error", "expected"),
     [
         (dc.ParameterError(Message("--risk = 7: must be below 1", "try 0.05", "--risk")), 2),
-        (dc.ParameterError("--tls-certificate, --tls-key: must be given together; give both, or none"), 2),
+        (
+            dc.ParameterError(
+                "--tls-certificate, --tls-key: must be given together; give both, or none"
+            ),
+            2,
+        ),
         (dc.ParameterError(Message("group = 'x': is not known", "see --help", "group")), 2),
         (dc.ParameterError(Message("groups = 'x': is not known", "see --help", "groups")), 1),
         (dc.StateError("state: is damaged; give another"), 1),

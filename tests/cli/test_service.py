@@ -30,7 +30,17 @@ from support.plain_python import ran
 def serving(store: Path, *options: str) -> Iterator[tuple[str, "subprocess.Popen[str]", Path]]:
     """A service in a process of its own: its address, its process, and the file of its log."""
     errors = store.with_suffix(".log")
-    command = [sys.executable, "-m", "decoupled", "serve", "--store", str(store), "--port", "0", *options]
+    command = [
+        sys.executable,
+        "-m",
+        "decoupled",
+        "serve",
+        "--store",
+        str(store),
+        "--port",
+        "0",
+        *options,
+    ]
     with errors.open("w") as file:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, text=True)
     assert process.stdout is not None
@@ -74,7 +84,10 @@ def test_keys_are_made_rotated_and_revoked(tmp_path: Path) -> None:
     again = run("keys", "revoke", name, "--store", store)
     assert again.exit_code == 1
     assert "not an active key" in again.output
-    for option, word in (("--role=root", "must be one of read, decide, admin"), ("--tenant=a/b", "tenant")):
+    for option, word in (
+        ("--role=root", "must be one of read, decide, admin"),
+        ("--tenant=a/b", "tenant"),
+    ):
         refused = run("keys", "add", "--store", store, option)
         assert refused.exit_code == 2
         assert word in refused.output
@@ -113,7 +126,9 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert verdict.startswith("too early")
         assert "at every moment at once, with a probability of 95 %" in verdict
         answer = json.loads(run("client", "verdict", "colours", "--json", *with_key).output)
-        assert [each["observed"] for each in answer["arms"]] == [each["observed"] for each in found["arms"]]
+        assert [each["observed"] for each in answer["arms"]] == [
+            each["observed"] for each in found["arms"]
+        ]
         assert run("client", "archive", "colours", *with_key).exit_code == 0
         conflict = run("client", "decide", "colours", *with_key)
         assert (conflict.exit_code, "archived" in conflict.output) == (1, True)
@@ -224,7 +239,9 @@ CERTIFICATE = (
     "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
     "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
 )  # fmt: skip
-needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make keys")
+needs_openssl = pytest.mark.skipif(
+    shutil.which("openssl") is None, reason="needs openssl to make keys"
+)
 
 
 def made(*options: str) -> None:
@@ -246,11 +263,15 @@ def test_tls_by_flags(tmp_path: Path) -> None:
             httpx.get(f"http{url.removeprefix('https')}/healthz")
         well = run("health", "--port", url.rpartition(":")[2], "--tls-certificate", certificate)
         assert well.stdout == f"{url}/healthz: 200\n"
-        assert run("health", "--url", url).exit_code == 1, "an address is checked by its certificate"
+        assert run("health", "--url", url).exit_code == 1, (
+            "an address is checked by its certificate"
+        )
 
 
 @needs_openssl
-def test_a_certificate_that_cannot_be_used_is_an_error_before_anything_is_served(tmp_path: Path) -> None:
+def test_a_certificate_that_cannot_be_used_is_an_error_before_anything_is_served(
+    tmp_path: Path,
+) -> None:
     certificate, private, other, locked, text = (tmp_path / name for name in "abcde")
     made(*CERTIFICATE, "-keyout", str(private), "-out", str(certificate))
     made(*CERTIFICATE, "-keyout", str(other), "-out", str(tmp_path / "unused"))
@@ -274,7 +295,9 @@ def test_help_does_not_wait_for_the_service_to_load() -> None:
     assert "serve" in ran("-c", script)
 
 
-def test_messages_in_the_shell_have_its_remedies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_in_the_shell_have_its_remedies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("DECOUPLED_KEY", raising=False)
     monkeypatch.setattr("time.sleep", lambda seconds: None)  # between attempts
     with served(tmp_path, open_to_all=False) as service:
@@ -295,7 +318,9 @@ def test_messages_in_the_shell_have_its_remedies(tmp_path: Path, monkeypatch: py
     assert "url = 'localhost:8000': must be an address that begins with http://" in nowhere.stderr
 
 
-def test_health_exits_with_0_only_if_all_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_health_exits_with_0_only_if_all_is_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with served(tmp_path, open_to_all=False) as service:
         monkeypatch.setenv("DECOUPLED_PORT", service.url.rpartition(":")[2])
         monkeypatch.setenv("DECOUPLED_HOST", "0.0.0.0")

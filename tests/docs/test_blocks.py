@@ -45,7 +45,9 @@ def test_python_blocks_run_and_print_what_the_page_shows(
     script.write_text(f"\nprint({MARK!r})\n".join(block.code for block in found))
     if any(re.search(r"^class ", block.code, re.MULTILINE) for block in found):
         # A class is registered by name, which would disturb other tests, so it gets its own process.
-        paths = os.pathsep.join((str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")))  # for twins
+        paths = os.pathsep.join(
+            (str(ROOT / "tests"), os.environ.get("PYTHONPATH", ""))
+        )  # for twins
         printed = ran("-W", "error", script, cwd=tmp_path, PYTHONPATH=paths)
     else:
         monkeypatch.chdir(tmp_path)
@@ -71,7 +73,9 @@ def test_only_numbers_that_follow_draws_may_differ_by_more_than_their_last_digit
 MIRRORS = ROOT / "docs" / "mirror.md"
 
 
-def test_toml_blocks_and_links_between_pages_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_toml_blocks_and_links_between_pages_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JUDGE_KEY", "a")
     monkeypatch.setenv("NEXT_KEY", "b")
     monkeypatch.setenv("HOOK_KEY", "c")

@@ -27,7 +27,9 @@ LEAVES = list(leaves(typer.main.get_command(app)))
 COMMANDS = tool("program_lists").commands("")
 SETTINGS = tool("lists").on_page_markdown((ROOT / "docs" / "settings.md").read_text())
 LINES = sorted({line for page in PAGES for line in commands(page)})
-PIPED = re.compile(r"ID=\$\((decoupled .*) \|$")  # a command whose output is piped into the next line
+PIPED = re.compile(
+    r"ID=\$\((decoupled .*) \|$"
+)  # a command whose output is piped into the next line
 INLINE = sorted(
     {
         command
@@ -66,7 +68,9 @@ def test_every_command_line_of_the_pages_parses(line: str) -> None:
         return  # the text only names a command
     for _, command in leaves(root):
         command.callback = lambda **_: None  # parse only
-    root.main(shlex.split(line, comments=True)[1:], standalone_mode=False)  # raises UsageError if invalid
+    root.main(
+        shlex.split(line, comments=True)[1:], standalone_mode=False
+    )  # raises UsageError if invalid
 
 
 def test_commands_of_make_and_example_programs_exist() -> None:
@@ -78,7 +82,9 @@ def test_commands_of_make_and_example_programs_exist() -> None:
         assert all((ROOT / word).exists() for word in words if word.startswith("examples/")), line
 
 
-def test_the_pages_commands_run_against_a_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pages_commands_run_against_a_service(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     pages = [ROOT / "docs" / f"{name}.md" for name in ("traffic", "operating", "guardrails")]
     lines = [command_of(line) for page in pages for line in commands(page)]
@@ -96,7 +102,9 @@ def test_the_pages_commands_run_against_a_service(tmp_path: Path, monkeypatch: p
         assert guarded["budget"]["allowance"] == [50.0, 86400.0]
         assert guarded["guardrails"]["incumbent"] == "medium"
         document = service.http.get("/v1/openapi.json").json()
-    assert (tmp_path / "log.csv").read_text().count("\n") == 2, "the decision of the page, under a heading"
+    assert (tmp_path / "log.csv").read_text().count("\n") == 2, (
+        "the decision of the page, under a heading"
+    )
     assert (tmp_path / "copy.db").exists()
     check_requests(document["paths"])
 
@@ -104,13 +112,17 @@ def test_the_pages_commands_run_against_a_service(tmp_path: Path, monkeypatch: p
 def check_requests(paths: dict[str, dict[str, Any]]) -> None:
     """Every request on the pages exists; the list of all of them is made of the same document."""
     # The port 8080 is that of a mirror in front of any service, and 8081 that of its console.
-    requests = [line for line in LINES if line.startswith("curl") and not re.search(":808[01]/", line)]
+    requests = [
+        line for line in LINES if line.startswith("curl") and not re.search(":808[01]/", line)
+    ]
     assert requests
     for line in requests:
         path = re.search(r"(?:localhost:8000|https://[^/]+)(/[^\s'?\"]*)", line)
         assert path, line
         method = (re.search(r"-X (\w+)", line) or ["", "GET"])[1].lower()
-        shape = [re.sub(r"\{\w+\}", "[^/]+", known) for known, verbs in paths.items() if method in verbs]
+        shape = [
+            re.sub(r"\{\w+\}", "[^/]+", known) for known, verbs in paths.items() if method in verbs
+        ]
         assert any(re.fullmatch(each, path[1]) for each in shape), line
 
 
@@ -119,7 +131,8 @@ def test_every_environment_variable_is_documented() -> None:
         name
         for file in ROOT.glob("*/src/**/*.py")
         for name in re.findall(r'"((?:DECOUPLED|XDG|NUMBA)_[A-Z_]+)"', file.read_text())
-        if "options" not in file.parts or file.name == "definitions.py"  # examples, which the options have
+        if "options" not in file.parts
+        or file.name == "definitions.py"  # examples, which the options have
     }
     assert {"DECOUPLED_KEY", "DECOUPLED_DATA"} <= known
     table = SETTINGS.split("## Environment variables")[1].split("\n## ")[0]
@@ -147,7 +160,12 @@ def test_every_count_limit_column_and_key_is_documented_and_every_setting_has_an
     shown = re.findall(r"^\| [a-zI`][^|]* \| ([\d,]+) \|", table, re.MULTILINE)
     assert set(shown) == {f"{value:,.0f}" for value in known.values()}
     page = (ROOT / "docs" / "log.md").read_text()
-    words = {"string": "text", "int64": "whole number", "double": "number", "timestamp[us, tz=UTC]": "time"}
+    words = {
+        "string": "text",
+        "int64": "whole number",
+        "double": "number",
+        "timestamp[us, tz=UTC]": "time",
+    }
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", page, re.MULTILINE)
     assert [row[:2] for row in rows] == [(name, words[kind]) for name, kind in COLUMNS.items()]
     assert set(COLUMNS.values()) == words.keys()

@@ -97,7 +97,9 @@ def source(path: Path, kind: str) -> str:
 
 
 @each_notebook
-def test_a_notebook_is_kept_in_one_form_without_outputs_and_its_links_lead_somewhere(path: Path) -> None:
+def test_a_notebook_is_kept_in_one_form_without_outputs_and_its_links_lead_somewhere(
+    path: Path,
+) -> None:
     text = path.read_text()
     assert TOOL["canonical"](json.loads(text)) == text, "run: python docs/tools/notebooks.py"
     nbformat.validate(read(path))
@@ -107,7 +109,9 @@ def test_a_notebook_is_kept_in_one_form_without_outputs_and_its_links_lead_somew
 
 
 @each_notebook
-def test_notebooks_draw_the_committed_picture(path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_notebooks_draw_the_committed_picture(
+    path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     drawn = 0
     for cell in read(executed(tmp_path_factory, path))["cells"]:
         if cell["cell_type"] == "markdown":
@@ -116,7 +120,9 @@ def test_notebooks_draw_the_committed_picture(path: Path, tmp_path_factory: pyte
         for output in cell["outputs"]:
             assert output.get("name") != "stderr", output["text"]
             data = output.get("data", {})
-            assert "image/png" in data or "Figure" not in data.get("text/plain", ""), "a picture not drawn"
+            assert "image/png" in data or "Figure" not in data.get("text/plain", ""), (
+                "a picture not drawn"
+            )
         for _ in TOOL["pictures"](cell):
             drawn += 1
             assert len(cell["metadata"]["alt"]) > 30, "what the picture shows, in words"
@@ -165,11 +171,15 @@ def test_programs_pictures_and_the_page_are_those_of_the_contents() -> None:
 def test_a_program_uses_public_names_only(example: Any) -> None:
     code = example.program.read_text().splitlines()[example.first_line - 1 :]
     tree = ast.parse("\n".join(code))
-    imported = {each.name for node in ast.walk(tree) if isinstance(node, ast.Import) for each in node.names}
+    imported = {
+        each.name for node in ast.walk(tree) if isinstance(node, ast.Import) for each in node.names
+    }
     imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     ours = {each for each in imported if each.startswith("decoupled")}
     assert ours <= {"decoupled", "decoupled.extend", "decoupled_lab"}
-    assert not [each for each in ast.walk(tree) if isinstance(each, ast.Attribute) and each.attr[0] == "_"]
+    assert not [
+        each for each in ast.walk(tree) if isinstance(each, ast.Attribute) and each.attr[0] == "_"
+    ]
 
 
 if __name__ == "__main__":

@@ -47,19 +47,31 @@ def test_every_entry_is_taken_and_in_the_tables() -> None:
     page = leaderboard.tables()
     assert all(f"| {leaderboard.label(entry)} " in page for entry in taken.entries)
     # Nobody who is below the ladder in a column is left out below the tables.
-    (ours,) = (entry for entry in taken.entries if entry["policy"]["name"] == leaderboard.RECOMMENDED)
-    lines = dict(line.removeprefix("- ").split(": ", 1) for line in leaderboard.better_ones(taken.entries))
+    (ours,) = (
+        entry for entry in taken.entries if entry["policy"]["name"] == leaderboard.RECOMMENDED
+    )
+    lines = dict(
+        line.removeprefix("- ").split(": ", 1) for line in leaderboard.better_ones(taken.entries)
+    )
     for entry in taken.entries:
         for title, own, other in zip(
-            GROUPS.values(), leaderboard.row_of(ours)[1:], leaderboard.row_of(entry)[1:], strict=True
+            GROUPS.values(),
+            leaderboard.row_of(ours)[1:],
+            leaderboard.row_of(entry)[1:],
+            strict=True,
         ):
-            assert (other.ratio < own.ratio) == (leaderboard.label(entry) in lines.get(title, "")), title
+            assert (other.ratio < own.ratio) == (
+                leaderboard.label(entry) in lines.get(title, "")
+            ), title
 
 
 def test_sound_entries_are_ranked_and_of_two_of_one_policy_neither_is_taken(folder: Path) -> None:
     board, refused = take(folder)
     assert not refused
-    assert [entry["policy"]["name"] for entry in board] == ["Ladder()", "EpsilonGreedy(epsilon=0.1)"]
+    assert [entry["policy"]["name"] for entry in board] == [
+        "Ladder()",
+        "EpsilonGreedy(epsilon=0.1)",
+    ]
     table = leaderboard.main_table(board)
     ranks = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
     assert [(name.strip(), rank.strip()) for name, rank in ranks] == [
@@ -67,7 +79,9 @@ def test_sound_entries_are_ranked_and_of_two_of_one_policy_neither_is_taken(fold
         ("`EpsilonGreedy(epsilon=0.1)`", "2"),
     ]
     # The made-up policy has less regret than the ladder where switches cost, and nowhere else.
-    assert [line.partition(":")[0] for line in leaderboard.better_ones(board)] == ["- A price for switches"]
+    assert [line.partition(":")[0] for line in leaderboard.better_ones(board)] == [
+        "- A price for switches"
+    ]
     put(folder, "again", made_up("Ladder()"))
     board, refused = take(folder)
     assert [entry["policy"]["name"] for entry in board] == ["EpsilonGreedy(epsilon=0.1)"]
@@ -92,7 +106,9 @@ def short(entry: dict[str, Any]) -> dict[str, Any]:
 
 def of_data(entry: dict[str, Any], **changed: Any) -> dict[str, Any]:
     """With another task of data, and a digest that fits."""
-    lines = [{**task, **(changed if task["group"] == "recorded" else {})} for task in entry["tasks"]]
+    lines = [
+        {**task, **(changed if task["group"] == "recorded" else {})} for task in entry["tasks"]
+    ]
     return entries.assembled(SIZES["standard"], entry["policy"], lines, 1.0)
 
 
@@ -117,7 +133,10 @@ def other_references(entry: dict[str, Any]) -> dict[str, Any]:
         (made_up("Mine()"), "is no policy of the package, and has no file"),
         (made_up("FTPL()", file="epsilon.py"), "is no policy of the package, and has no file"),
         (from_file(name="TopTwo()"), "is the name of a policy of the package"),
-        (other_references(made_up("FTPL()")), "has other references in stochastic-easy-5 than most"),
+        (
+            other_references(made_up("FTPL()")),
+            "has other references in stochastic-easy-5 than most",
+        ),
     ],
 )
 def test_an_incomparable_entry_is_refused(folder: Path, entry: dict[str, Any], reason: str) -> None:

@@ -40,7 +40,9 @@ def test_records_say_what_how_where_and_of_which_version_and_the_page_shows_them
         assert (f"measure.py {name}" in group["how"]) == (name in measure.GROUPS), name
     assert set(measure.GROUPS) <= set(CONTENT["groups"])
     page = measurements.tables()
-    rows = [line for line in page.splitlines() if line.startswith("| ") and "| measured |" not in line]
+    rows = [
+        line for line in page.splitlines() if line.startswith("| ") and "| measured |" not in line
+    ]
     assert len(rows) == len(KNOWN)
     assert all(f"| {each.what} | {measurements.text_of(each)} |" in page for each in KNOWN.values())
 
@@ -48,17 +50,25 @@ def test_records_say_what_how_where_and_of_which_version_and_the_page_shows_them
 @pytest.mark.parametrize(("instance", "policy"), [("easy", "leader"), ("alternating", "ftpl")])
 def test_regrets_are_those_of_the_code(instance: str, policy: str) -> None:
     played = regrets.CONTENDERS[policy]
-    for name, fields in regrets.of_policy(instance, policy, played, regrets.finals(instance, played)):
+    for name, fields in regrets.of_policy(
+        instance, policy, played, regrets.finals(instance, played)
+    ):
         record = KNOWN[name]
         if (platform.system(), platform.machine()) == ("Linux", "x86_64"):
             assert fields["value"] == record.value, name
-        elif record.low is not None:  # elsewhere a digit of a logarithm may differ: four standard errors
+        elif (
+            record.low is not None
+        ):  # elsewhere a digit of a logarithm may differ: four standard errors
             assert abs(fields["value"] - record.value) < record.high - record.low, name
 
 
-def test_the_tool_writes_only_the_groups_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tool_writes_only_the_groups_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name, rival = "FTPL compiled, K = 8", "NumPy, textbook step"
-    monkeypatch.setattr(engine, "measure", lambda _: [Ratio(name, 1.0, rival, 9.0, 412.3, 99.0, 512.6)])
+    monkeypatch.setattr(
+        engine, "measure", lambda _: [Ratio(name, 1.0, rival, 9.0, 412.3, 99.0, 512.6)]
+    )
     out = tmp_path / "measurements.json"
     arguments = ["measure.py", "engine", "--machine", "newer-xeon", "--out", str(out)]
     monkeypatch.setattr(sys, "argv", arguments)
@@ -94,7 +104,9 @@ def test_another_figure_is_noticed() -> None:
         assert_shows(kept, figure, "draw it")
 
 
-def test_the_animation_of_the_readme_is_up_to_date_and_stands_still_for_those_who_prefer_that() -> None:
+def test_the_animation_of_the_readme_is_up_to_date_and_stands_still_for_those_who_prefer_that() -> (
+    None
+):
     demo = runpy.run_path(str(ROOT / "docs" / "figures" / "demo.py"))
     text = (ROOT / "docs" / "figures" / "demo.svg").read_text(encoding="utf-8")
     assert demo["picture"](demo["played"]()) == text, "run: python docs/figures/demo.py"
@@ -116,7 +128,9 @@ def test_the_pictures_of_the_docs_show_the_console(browser: Any, tmp_path: Path,
     kept = ROOT / "docs" / "figures" / f"{name}.png"
     with served(tmp_path) as fresh:
         taken = SHOTS["take"](name, browser, fresh.url, tmp_path, seconds=2.0)
-    assert SHOTS["words_in"](taken) == SHOTS["words_in"](kept), "run: python docs/figures/console.py"
+    assert SHOTS["words_in"](taken) == SHOTS["words_in"](kept), (
+        "run: python docs/figures/console.py"
+    )
     on_phone = SHOTS["on_phone"](kept)
     assert SHOTS["words_in"](on_phone) == SHOTS["words_in"](kept)
     assert SHOTS["on_phone"](taken).exists()

@@ -110,7 +110,9 @@ def members(page: str, path: str, thing: Any, given: dict[str, Any]) -> Iterator
     if not thing.is_class or given.get("members") is False:
         return
     inherited = given.get("inherited_members", False)
-    names = thing.members.keys() | (thing.all_members.keys() if inherited is True else set(inherited or ()))
+    names = thing.members.keys() | (
+        thing.all_members.keys() if inherited is True else set(inherited or ())
+    )
     hidden = [each.removeprefix("!") for each in given["filters"]]
     for name in sorted(names):
         member = thing.all_members[name]
@@ -124,7 +126,9 @@ FOR_USERS = tuple(each for each in shown() if each.page != "building-on")
 
 def calls() -> list[Shown]:
     """`AsyncClient` takes what `Client` takes, which is written there."""
-    return [each for each in FOR_USERS if each.parameters and not each.path.endswith(".AsyncClient")]
+    return [
+        each for each in FOR_USERS if each.parameters and not each.path.endswith(".AsyncClient")
+    ]
 
 
 def problems_of(call: Shown) -> Iterator[str]:
@@ -135,7 +139,9 @@ def problems_of(call: Shown) -> Iterator[str]:
         rows = dict(list(call.rows("attributes").items())[: len(wanted)])
     if list(rows) != wanted:
         yield f"{call.path}: has the parameters {wanted}, and its table {list(rows)}"
-    yield from (f"{call.path}: {name} has no meaning" for name, text in rows.items() if not text.strip())
+    yield from (
+        f"{call.path}: {name} has no meaning" for name, text in rows.items() if not text.strip()
+    )
     for each in call.parameters:
         if each.annotation is None:
             yield f"{call.path}: {each.name} has no type"
@@ -158,7 +164,9 @@ def test_the_tables_of_the_typescript_client_are_complete() -> None:
     source = (ROOT / "clients/typescript/src/client.ts").read_text()
     page = (ROOT / "clients/typescript/README.md").read_text()
     body = source[source.index("export class Client ") :].partition("\n}\n")[0]
-    methods = re.findall(r"^  (?:async )?([a-z]\w*)(?:<.*?>)?\((.*)\): Promise<.*\{$", body, re.MULTILINE)
+    methods = re.findall(
+        r"^  (?:async )?([a-z]\w*)(?:<.*?>)?\((.*)\): Promise<.*\{$", body, re.MULTILINE
+    )
     calls = {(name, *re.findall(r"(?:^|, )(\w+)(?=:| =)", taken)) for name, taken in methods}
     table = re.findall(r"^\| `(\w+)\((.*?)\)` \|", page, re.MULTILINE)
     assert len(calls) > 20

@@ -29,16 +29,22 @@ def text(name: str) -> str:
 def test_supported_pythons_are_the_same_everywhere() -> None:
     project = tomllib.loads(text("core/pyproject.toml"))["project"]
     prefix = "Programming Language :: Python :: 3."
-    named = [line.removeprefix(prefix) for line in project["classifiers"] if line.startswith(prefix)]
+    named = [
+        line.removeprefix(prefix) for line in project["classifiers"] if line.startswith(prefix)
+    ]
     assert tuple(f"3.{minor}" for minor in named) == PYTHONS
     end = int(PYTHONS[-1].partition(".")[2]) + 1
     assert project["requires-python"] == f">={PYTHONS[0]},<3.{end}"
-    assert f"not ({PYTHONS[0].replace('.', ', ')}) <= sys.version_info[:2] < (3, {end})" in text("Makefile")
+    assert f"not ({PYTHONS[0].replace('.', ', ')}) <= sys.version_info[:2] < (3, {end})" in text(
+        "Makefile"
+    )
     assert f"needs Python {', '.join(PYTHONS[:-1])} or {PYTHONS[-1]};" in text("Makefile")
     matrix = re.findall(r"^ *python: \[(.*)\]$", text(".github/workflows/ci.yml"), re.MULTILINE)
     assert matrix == [", ".join(f'"{version}"' for version in PYTHONS)]
     ranges = [
-        found for page in PAGES for found in re.findall(r"Python (3\.\d+ to 3\.\d+)", page.read_text())
+        found
+        for page in PAGES
+        for found in re.findall(r"Python (3\.\d+ to 3\.\d+)", page.read_text())
     ]
     assert len(ranges) >= 3
     assert set(ranges) == {f"{PYTHONS[0]} to {PYTHONS[-1]}"}
@@ -49,11 +55,15 @@ def test_actions_and_containers_of_a_release_are_pinned() -> None:
         used = re.findall(r"uses: (.*)", workflow.read_text())
         assert used
         assert [
-            each for each in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", each)
+            each
+            for each in used
+            if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", each)
         ] == []
     images = re.findall(r" image: (.*)", text(".github/workflows/release.yml"))
     assert len(images) == 2
-    assert [each for each in images if not re.fullmatch(r"\S+@sha256:[0-9a-f]{64} # \S+", each)] == []
+    assert [
+        each for each in images if not re.fullmatch(r"\S+@sha256:[0-9a-f]{64} # \S+", each)
+    ] == []
 
 
 def test_the_changelog_the_citation_and_the_page_on_versioning_agree_with_the_release() -> None:
@@ -67,13 +77,23 @@ def test_the_changelog_the_citation_and_the_page_on_versioning_agree_with_the_re
     cited, archived = yaml.safe_load(text("CITATION.cff")), json.loads(text(".zenodo.json"))
     assert (str(cited["version"]), str(cited["date-released"])) == released
     assert (archived["version"], archived["publication_date"]) == released
-    same = {"title": "title", "abstract": "description", "license": "license", "keywords": "keywords"}
+    same = {
+        "title": "title",
+        "abstract": "description",
+        "license": "license",
+        "keywords": "keywords",
+    }
     for cff, zenodo in (*same.items(), ("authors", "creators")):
         assert archived[zenodo] == cited[cff], zenodo
     assert archived["upload_type"] == cited["type"] == "software"
     assert [cited["references"][0]["title"] in each for each in archived["references"]] == [True]
-    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| (\d+) \|$", text("docs/versioning.md"), re.MULTILINE)
-    assert dict(rows) == {"learner's state": str(saving.VERSION), "results, netCDF": str(results.VERSION)}
+    rows = re.findall(
+        r"^\| ([^|]+) \| [^|]+ \| (\d+) \|$", text("docs/versioning.md"), re.MULTILINE
+    )
+    assert dict(rows) == {
+        "learner's state": str(saving.VERSION),
+        "results, netCDF": str(results.VERSION),
+    }
 
 
 def test_the_other_packages_the_client_and_the_deployment_have_the_version_of_core() -> None:
@@ -82,7 +102,9 @@ def test_the_other_packages_the_client_and_the_deployment_have_the_version_of_co
     pinned = [
         version
         for package in ("core", "serve", "lab")
-        for version in re.findall(r'"decoupled-bandits[^"]*==([^"]*)"', text(f"{package}/pyproject.toml"))
+        for version in re.findall(
+            r'"decoupled-bandits[^"]*==([^"]*)"', text(f"{package}/pyproject.toml")
+        )
     ]
     assert len(pinned) >= 8
     assert set(pinned) == {dc.__version__}
@@ -96,7 +118,11 @@ def test_the_other_packages_the_client_and_the_deployment_have_the_version_of_co
     chart, values = (
         yaml.safe_load(text(f"deploy/helm/decoupled/{each}.yaml")) for each in ("Chart", "values")
     )
-    assert (chart["version"], chart["appVersion"], values["image"]["tag"]) == (release, release, release)
+    assert (chart["version"], chart["appVersion"], values["image"]["tag"]) == (
+        release,
+        release,
+        release,
+    )
 
 
 def test_every_experiment_is_on_the_list() -> None:
@@ -105,7 +131,9 @@ def test_every_experiment_is_on_the_list() -> None:
 
     def last(kind: type[PaperExperiment]) -> set[str]:
         below = kind.__subclasses__()
-        return {f"{kind.__module__}.{kind.__name__}"} if not below else set().union(*map(last, below))
+        return (
+            {f"{kind.__module__}.{kind.__name__}"} if not below else set().union(*map(last, below))
+        )
 
     defined = {each for each in last(PaperExperiment) if each.startswith("decoupled_lab.")}
     assert defined == {f"{paper.__name__}.{each.where}" for each in paper.EXPERIMENTS.values()}
@@ -124,7 +152,8 @@ def test_paths_on_a_page_for_contributors_exist(page: str) -> None:
 def test_what_make_run_installs_is_locked() -> None:
     """`make run` installs what `requirements/run.txt` names, and nothing that it leaves out."""
     core, lab = (
-        tomllib.loads((ROOT / name / "pyproject.toml").read_text())["project"] for name in ("core", "lab")
+        tomllib.loads((ROOT / name / "pyproject.toml").read_text())["project"]
+        for name in ("core", "lab")
     )
     asked = [each for each in lab["dependencies"] if not each.startswith("decoupled")]
     for extra in re.findall(r"\[(.*)\]", lab["dependencies"][0])[0].split(","):

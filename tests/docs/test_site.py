@@ -22,12 +22,24 @@ from support.once import made_once
 from support.pages import ROOT
 
 NAMES = [
-    *(f"decoupled.{name}" for name in exports("decoupled") if not inspect.ismodule(getattr(dc, name))),
+    *(
+        f"decoupled.{name}"
+        for name in exports("decoupled")
+        if not inspect.ismodule(getattr(dc, name))
+    ),
     *(f"decoupled.environments.{name}" for name in exports("decoupled.environments")),
-    *(f"decoupled_lab.theory.{name}" for name in theory.__all__ if name not in ("bounds", "figures")),
+    *(
+        f"decoupled_lab.theory.{name}"
+        for name in theory.__all__
+        if name not in ("bounds", "figures")
+    ),
     *(f"decoupled_lab.theory.bounds.{name}" for name in theory.bounds.__all__),
     *(f"decoupled_lab.theory.figures.{name}" for name in theory.figures.__all__),
-    *(f"decoupled.inference.{name}" for name in exports("decoupled.inference") if not hasattr(dc, name)),
+    *(
+        f"decoupled.inference.{name}"
+        for name in exports("decoupled.inference")
+        if not hasattr(dc, name)
+    ),
     *(
         f"decoupled.client.{name}"
         for name, each in vars(client).items()
@@ -67,11 +79,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_public_name_is_in_the_reference_and_nothing_is_loaded_from_other_hosts(site: Path) -> None:
+def test_every_public_name_is_in_the_reference_and_nothing_is_loaded_from_other_hosts(
+    site: Path,
+) -> None:
     text = "".join(page.read_text() for page in site.glob("api/*.html"))
     anchors = set(re.findall(r'id="([\w.]+)"', text))
     # Constants are named in the text.
-    assert [name for name in NAMES if name not in anchors and not name.rpartition(".")[2].isupper()] == []
+    assert [
+        name for name in NAMES if name not in anchors and not name.rpartition(".")[2].isupper()
+    ] == []
     assert "<blockquote>" not in text, "a docstring example is shown as a quotation"
     for page in site.glob("**/*.html"):
         text = page.read_text()
@@ -88,7 +104,9 @@ def test_every_notebook_is_there_to_read_and_to_download(site: Path, path: Path)
     shown = re.findall(r'<img alt="([^"]+)" src="([^"]+)"', page)
     pictures = [source for _, source in shown if f"figures/notebooks/{path.stem}-" in source]
     assert len(pictures) >= 5
-    assert all((site / "notebooks" / source).resolve().stat().st_size > 5_000 for source in pictures)
+    assert all(
+        (site / "notebooks" / source).resolve().stat().st_size > 5_000 for source in pictures
+    )
     assert (site / "notebooks" / path.name).read_bytes() == path.read_bytes()
     assert f'href="{path.name}"' in page
     assert f'href="notebooks/{path.stem}.html"' in (site / "notebooks.html").read_text()

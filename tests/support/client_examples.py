@@ -31,7 +31,9 @@ def example_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Servi
 
 @pytest.fixture(autouse=True)
 def client_examples(
-    request: pytest.FixtureRequest, doctest_namespace: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
+    doctest_namespace: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[None]:
     """Gives each example a `client` of its own tenant, whose experiment `models` has three arms."""
     if not (isinstance(request.node, pytest.DoctestItem) and request.path.parent.name == "client"):
@@ -59,7 +61,9 @@ def allow_await(monkeypatch: pytest.MonkeyPatch, run: Callable[[Any], None]) -> 
     """Let doctest compile and run examples that await."""
 
     def compile_example(source: str, filename: str, mode: str, flags: int, *rest: Any) -> CodeType:
-        code: CodeType = compile(source, filename, mode, flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, *rest)
+        code: CodeType = compile(
+            source, filename, mode, flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, *rest
+        )
         return code
 
     def run_example(code: CodeType, names: dict[str, Any]) -> None:

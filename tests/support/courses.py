@@ -92,7 +92,19 @@ def table_games(policy: dc.Policy, loop: Any, *, late: bool = False) -> Iterator
         regret, checkpoints = np.zeros(3), np.array([1, 7, ROUNDS])
         local = np.zeros(2, np.uint64)
         more = (room(policy, arms),) if late else ()
-        loop(policy.params(), state, draws, noise, local, table, best, checkpoints, regret, plays, *more)
+        loop(
+            policy.params(),
+            state,
+            draws,
+            noise,
+            local,
+            table,
+            best,
+            checkpoints,
+            regret,
+            plays,
+            *more,
+        )
         yield b"".join(array.tobytes() for array in (*state, noise, draws, local, regret, plays))
 
 
@@ -111,11 +123,15 @@ def context_game(loop: Any) -> bytes:
 
     plays, regret = np.zeros((2, 3), np.int64), np.zeros(2)
     row_at = table.row_at(ROUNDS, 0, 0)
-    play_in_context(policy, kept, TableRun(table, row_at, 0, np.array([7, ROUNDS]), 0, 0, regret, plays))
+    play_in_context(
+        policy, kept, TableRun(table, row_at, 0, np.array([7, ROUNDS]), 0, 0, regret, plays)
+    )
     return b"".join(array.tobytes() for array in (*found, regret, plays))
 
 
-def adversary_game(policy: dc.Policy, adversary: Adversary, loop: Any, *, late: bool = False) -> bytes:
+def adversary_game(
+    policy: dc.Policy, adversary: Adversary, loop: Any, *, late: bool = False
+) -> bytes:
     """All that a round loop against an adversary leaves behind."""
     arms = adversary.arms
     state, plays = policy.layout.new_state(arms), np.zeros((2, arms), np.int64)
@@ -146,8 +162,16 @@ def common_calls() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     seen = [Observation(n % 3, 3.0, n % 7 / 6.0, n % 2, None, np.full(3, 1 / 3)) for n in range(20)]
     sums = Sequences(3).sums
     by_arm = ArmTotals(sums.moments, sums.counts, sums.rounds, sums.flow)
-    yield "add_observations", add_observations, (_packed(sums, seen), by_arm, sums.pairs.totals(), 0)
-    yield ("merge_groups", rounds.merge_groups, (rng.random((120, 3)), 50, rng.random(3), rng.random(3)))
+    yield (
+        "add_observations",
+        add_observations,
+        (_packed(sums, seen), by_arm, sums.pairs.totals(), 0),
+    )
+    yield (
+        "merge_groups",
+        rounds.merge_groups,
+        (rng.random((120, 3)), 50, rng.random(3), rng.random(3)),
+    )
     stream, pending = new_stream(np.random.SeedSequence(3)), room(dc.FTPL(), 4)
     rules, some = pending.rules, dc.FTPL().layout.new_state(4)
     some.floats[:] = rng.random(some.floats.shape)
@@ -161,7 +185,11 @@ def common_calls() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     for keep in (True, False):
         yield f"_copy, {keep}", late._copy, (some, pending, 7, keep)
     numbers, serials = rng.random(6), np.arange(3, 9)
-    yield "key_word", keyed.key_word, (np.frombuffer(b"session-17" + bytes(6), np.uint64), 5.0**20, 10)
+    yield (
+        "key_word",
+        keyed.key_word,
+        (np.frombuffer(b"session-17" + bytes(6), np.uint64), 5.0**20, 10),
+    )
     ladder = LADDER.layout.new_state(6)
     ladder.floats[:] = rng.random(ladder.floats.shape)
     for name, value in (

@@ -57,7 +57,9 @@ def read_message(connection: socket.socket) -> bytes:
         data += part
     head, _, body = data.partition(b"\r\n\r\n")
     lengths = [
-        int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")
+        int(line[15:])
+        for line in head.lower().split(b"\r\n")
+        if line.startswith(b"content-length:")
     ]
     while len(body) < (lengths or [0])[0]:
         part = connection.recv(65_536)

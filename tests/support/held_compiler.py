@@ -25,15 +25,23 @@ class Held(Compiler):
             assert self.released.wait(60)
             if self.error is not None:
                 raise self.error
-        if isinstance(policy, FTPL | Ladder | FollowTheLeader):  # no other policy decides in these tests
+        if isinstance(
+            policy, FTPL | Ladder | FollowTheLeader
+        ):  # no other policy decides in these tests
             warmup.warm(policy, arms)
         self.known.add(warmup.form(policy, arms))
 
     def wait(
-        self, job: Job, then: Callable[[], None], give_up: Callable[[], None], patience: float | None
+        self,
+        job: Job,
+        then: Callable[[], None],
+        give_up: Callable[[], None],
+        patience: float | None,
     ) -> None:
         super().wait(job, then, give_up, patience)
-        if patience == 0.0:  # a service looks only once a second for those that have waited long enough
+        if (
+            patience == 0.0
+        ):  # a service looks only once a second for those that have waited long enough
             timer = threading.Timer(0.1, self.dismiss)
             timer.daemon = True
             timer.start()

@@ -35,7 +35,9 @@ class Service:
 
     @contextmanager
     def line(self, sent: bytes = b"") -> Iterator[socket.socket]:
-        with socket.create_connection(("127.0.0.1", int(self.url.rsplit(":", 1)[1])), timeout=60) as line:
+        with socket.create_connection(
+            ("127.0.0.1", int(self.url.rsplit(":", 1)[1])), timeout=60
+        ) as line:
             line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             line.sendall(sent)
             yield line

@@ -32,7 +32,9 @@ def check_teeth(
         for left, right in ((1.001 / whole.ratio, 1.0), (1.0, whole.ratio / 1.001)):
             moved = [
                 (
-                    each._replace(left=left * np.asarray(each.left), right=right * np.asarray(each.right)),
+                    each._replace(
+                        left=left * np.asarray(each.left), right=right * np.asarray(each.right)
+                    ),
                     moment,
                 )
                 for each, moment in mine

@@ -59,7 +59,10 @@ def differing(mine: Any, theirs: Any) -> list[str]:
 
 def is_played(policy: dc.Policy, environment: dc.environments.Environment) -> bool:
     """Whether to play a game: two policies in all environments, and the others in a table and against an adversary."""
-    return policy in (POLICIES[0], POLICIES[-1]) or environment in (ENVIRONMENTS[0], ENVIRONMENTS[2])
+    return policy in (POLICIES[0], POLICIES[-1]) or environment in (
+        ENVIRONMENTS[0],
+        ENVIRONMENTS[2],
+    )
 
 
 def compare() -> list[str]:
@@ -69,8 +72,13 @@ def compare() -> list[str]:
         for policy in POLICIES:
             if not is_played(policy, environment):
                 continue
-            mine, theirs = run(policy, environment, device="cuda"), run(policy, environment, workers=1)
-            wrong += [f"{policy.label}, {environment.label}: {name}" for name in differing(mine, theirs)]
+            mine, theirs = (
+                run(policy, environment, device="cuda"),
+                run(policy, environment, workers=1),
+            )
+            wrong += [
+                f"{policy.label}, {environment.label}: {name}" for name in differing(mine, theirs)
+            ]
     return wrong
 
 
@@ -169,9 +177,13 @@ def launch_as_on_a_device() -> list[str]:
     finally:
         vars(kernels).update(before)
     wrong = (
-        [] if compiled_so == [True, False, True, False, False, True, True] else [f"launches: {compiled_so}"]
+        []
+        if compiled_so == [True, False, True, False, False, True, True]
+        else [f"launches: {compiled_so}"]
     )
-    told = "Scripted" in refusal and "No such type: text" in refusal and "use device='cpu'" in refusal
+    told = (
+        "Scripted" in refusal and "No such type: text" in refusal and "use device='cpu'" in refusal
+    )
     return wrong if told else [*wrong, f"refusal: {refusal}"]
 
 
@@ -202,7 +214,9 @@ def go_outside() -> list[str]:
 
 
 if __name__ == "__main__":
-    sizes.resident_threads = lambda shape: 2  # so that a thread plays several runs, one after another
+    sizes.resident_threads = lambda shape: (
+        2
+    )  # so that a thread plays several runs, one after another
     sample = run((dc.FTPL(), dc.Exp3()), ENVIRONMENTS[0], device="cuda")
     print(
         json.dumps(

@@ -18,7 +18,9 @@ from support.centred_ftpl import CENTRED_FTPL
 ROUNDS, SEED, RUN = 300, 11, 5
 RNG = np.random.default_rng(0)
 WORLD = dc.environments.LossTable(RNG.random((7, 6)), RNG.integers(0, 7, ROUNDS), noise="bernoulli")
-CROWD = dc.environments.LossTable(RNG.random((7, 600)), RNG.integers(0, 7, ROUNDS), noise="bernoulli")
+CROWD = dc.environments.LossTable(
+    RNG.random((7, 600)), RNG.integers(0, 7, ROUNDS), noise="bernoulli"
+)
 ADVERSARY = dc.environments.AdaptiveAlternating(6, gap=0.25)
 STRATA = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", ranking="strata", schedule="losses")
 POLICIES = [
@@ -66,7 +68,9 @@ class Game(NamedTuple):
 
     def played(self) -> BlockResult:
         every_round = np.arange(1, ROUNDS + 1)
-        return run_block(self.policy, self.world, ROUNDS, every_round, SEED, RUN, RUN + 1, self.traffic)
+        return run_block(
+            self.policy, self.world, ROUNDS, every_round, SEED, RUN, RUN + 1, self.traffic
+        )
 
 
 def on_table(policy: dc.Policy, traffic: Traffic) -> Game:

@@ -67,7 +67,8 @@ def alike(shown: str, printed: str, *, drawn: bool = True) -> bool:
     pairs = zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True)
     share = 0.2 if drawn else 0.0
     return all(
-        abs(_value(one) - _value(two)) <= _step(two) + share * abs(_value(two)) for one, two in pairs
+        abs(_value(one) - _value(two)) <= _step(two) + share * abs(_value(two))
+        for one, two in pairs
     )
 
 

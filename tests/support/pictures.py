@@ -18,7 +18,9 @@ def assert_shows(kept: Path, figure: Any, again: str) -> None:
     tools = tool("shown")
     old, new = tools.shown_in(kept), json.loads(tools.shown(figure))
     assert _words(old) == _words(new), again
-    assert [np.shape(part) for part in old["parts"]] == [np.shape(part) for part in new["parts"]], again
+    assert [np.shape(part) for part in old["parts"]] == [np.shape(part) for part in new["parts"]], (
+        again
+    )
     for one, other in zip(old["parts"], new["parts"], strict=True):
         assert np.abs(np.subtract(one, other)).max() < 0.1, again
 

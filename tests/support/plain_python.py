@@ -20,7 +20,9 @@ def ran(*words: object, cwd: Path | None = None, **variables: str) -> str:
 
 def output_of(module: str) -> str:
     """What a module of the tests prints where Numba is disabled."""
-    return ran("-m", module, NUMBA_DISABLE_JIT="1", PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
+    return ran(
+        "-m", module, NUMBA_DISABLE_JIT="1", PYTHONPATH=os.pathsep.join(filter(None, sys.path))
+    )
 
 
 @cache

@@ -47,19 +47,33 @@ def play(
     drawn, seen = _block((*flat, stream), 4), _block(flat, 3)
     table = np.empty((0, 0)) if losses is None else np.ascontiguousarray(np.atleast_2d(losses))
     arms, numbers = np.empty((2, rounds), np.int64), np.empty((2, rounds))
-    assert _loop()(decide, update, drawn, seen, table, weight, arms, numbers), "an entry point failed"
+    assert _loop()(decide, update, drawn, seen, table, weight, arms, numbers), (
+        "an entry point failed"
+    )
     return Played(*arms, *numbers)
 
 
 def _rounds(
-    decide: Any, update: Any, drawn: Any, seen: Any, losses: Any, fixed: Any, arms: Any, numbers: Any
+    decide: Any,
+    update: Any,
+    drawn: Any,
+    seen: Any,
+    losses: Any,
+    fixed: Any,
+    arms: Any,
+    numbers: Any,
 ) -> Any:
     # The decision is in the last words of one block, and the observation in those of the other.
     told, heard = drawn.view(np.float64), seen.view(np.float64)
     for t in range(arms.shape[1]):
         if decide(np.int64(drawn.ctypes.data)) != 0:
             return False
-        arms[0, t], arms[1, t], numbers[0, t], numbers[1, t] = drawn[-4], drawn[-3], told[-2], told[-1]
+        arms[0, t], arms[1, t], numbers[0, t], numbers[1, t] = (
+            drawn[-4],
+            drawn[-3],
+            told[-2],
+            told[-1],
+        )
         if len(losses) > 0:
             seen[-3], heard[-2] = arms[1, t], fixed if fixed > 0.0 else numbers[0, t]
             heard[-1] = losses[t % len(losses), arms[1, t]]

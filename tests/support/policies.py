@@ -8,7 +8,9 @@ import decoupled as dc
 @cache
 def examples() -> tuple[dc.Policy, ...]:
     """Every example of every policy that decoupled/policies/__init__.pyi lists."""
-    return tuple(policy for name in dc.Policy.homes for policy in dc.Policy.known()[name].examples())
+    return tuple(
+        policy for name in dc.Policy.homes for policy in dc.Policy.known()[name].examples()
+    )
 
 
 @cache

@@ -32,7 +32,9 @@ def promtool(*arguments: str) -> str:
 def prometheus(folder: Path, target: str, key: str) -> Iterator[Callable[..., Any]]:
     """Prometheus, scraping a service every second; yields a function that asks its API."""
     if shutil.which("prometheus") is None:
-        pytest.skip("Prometheus is not installed here: rules and dashboard were NOT tried on a real scrape")
+        pytest.skip(
+            "Prometheus is not installed here: rules and dashboard were NOT tried on a real scrape"
+        )
     config = yaml.safe_load((RULES / "prometheus.yml").read_text())
     config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
     config["rule_files"] = [str(RULES / name) for name in config["rule_files"]]

@@ -19,7 +19,11 @@ def sample(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     first: dict[Hashable, object] = {}
     for item in items:
         policy = _policy(item)
-        law = (item.nodeid.partition("[")[0], type(policy), getattr(policy, "ranking", None) == "strata")
+        law = (
+            item.nodeid.partition("[")[0],
+            type(policy),
+            getattr(policy, "ranking", None) == "strata",
+        )
         if item.get_closest_marker("slow") is None and first.setdefault(law, policy) == policy:
             groups[law].append(item)
     kept = {item.nodeid for group in groups.values() for item in group[:: -(-len(group) // SETS)]}

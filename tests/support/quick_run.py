@@ -23,7 +23,9 @@ class Quick(NamedTuple):
 def machine_code() -> str:
     """Share machine code, and nothing else."""
     return (
-        os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        os.environ.get("NUMBA_CACHE_DIR")
+        or os.environ.get("XDG_CACHE_HOME")
+        or str(Path.home() / ".cache")
     )
 
 

@@ -70,7 +70,9 @@ class Sandbox:
         binds = ["--bind", str(self.tmp), "/tmp", "--bind", str(self.data), "/data"]
         for path in self.shown:
             binds += ["--ro-bind", str(path), str(path)]
-        variables = [word for name, value in environment.items() for word in ("--setenv", name, value)]
+        variables = [
+            word for name, value in environment.items() for word in ("--setenv", name, value)
+        ]
         read_only = ["--remount-ro", "/"]
         options = [*_root(), *binds, *read_only, "--clearenv", *variables, "--chdir", "/data", "--"]
         return [*_isolated(), *options, *command]

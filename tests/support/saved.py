@@ -33,7 +33,8 @@ def learned_by(learner: dc.Learner) -> dict[str, Floats]:
     """The learned rows of a learner, by name."""
     rows = content_of(learner)["learned"]
     return {
-        name: unpack_floats(row) if isinstance(row, str) else np.array(row) for name, row in rows.items()
+        name: unpack_floats(row) if isinstance(row, str) else np.array(row)
+        for name, row in rows.items()
     }
 
 

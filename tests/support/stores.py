@@ -53,7 +53,17 @@ def server() -> Iterator[str]:
     run = _as_a_user(folder)
     data = folder / "data"
     options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c max_connections=50 -c fsync=off -c autovacuum=off"
-    initdb = [*run, str(binaries / "initdb"), "-D", str(data), "-U", "tester", "-A", "trust", "--no-sync"]
+    initdb = [
+        *run,
+        str(binaries / "initdb"),
+        "-D",
+        str(data),
+        "-U",
+        "tester",
+        "-A",
+        "trust",
+        "--no-sync",
+    ]
     subprocess.run(initdb, check=True, capture_output=True, cwd=folder)
     control = [*run, str(binaries / "pg_ctl"), "-D", str(data)]
     subprocess.run(
@@ -63,7 +73,9 @@ def server() -> Iterator[str]:
         cwd=folder,
     )
     yield f"postgresql://tester@/postgres?host={folder}"
-    subprocess.run([*control, "-m", "immediate", "-W", "stop"], check=True, capture_output=True, cwd=folder)
+    subprocess.run(
+        [*control, "-m", "immediate", "-W", "stop"], check=True, capture_output=True, cwd=folder
+    )
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -99,7 +111,9 @@ _open: list[DecisionService] = []
 def quick_service(address: str, **options: Any) -> DecisionService:
     """A service whose commits do not wait for the disk: most tests are about something else. It ends with the test."""
     store = (
-        open_store(address) if address.startswith("postgresql") else SqliteStore(address, synchronous="OFF")
+        open_store(address)
+        if address.startswith("postgresql")
+        else SqliteStore(address, synchronous="OFF")
     )
     _open.append(DecisionService(store, **options))
     return _open[-1]
@@ -123,7 +137,9 @@ def faults(address: str | Path, now: Callable[[], float] = time.time) -> list[st
     """What the doctor finds wrong with a store, besides what stores for tests are."""
     about_tests = ("disk", "durability", "clock")
     return [
-        str(each) for each in examine(address, now=now) if not each.good and each.name not in about_tests
+        str(each)
+        for each in examine(address, now=now)
+        if not each.good and each.name not in about_tests
     ]
 
 

@@ -33,7 +33,9 @@ def stub_models() -> Iterator[StubModels]:
     def answer(asked: Seen) -> Answer:
         body = asked.body
         model = body["model"]
-        models.asked.append({"path": asked.path, "model": model, "headers": asked.headers, "body": body})
+        models.asked.append(
+            {"path": asked.path, "model": model, "headers": asked.headers, "body": body}
+        )
         if model in models.failing:
             return 500, {}, {"error": {"message": "broken", "type": "server_error"}}
         if asked.path.endswith("/responses"):
@@ -50,7 +52,11 @@ def stub_models() -> Iterator[StubModels]:
 
 def chat(model: str, text: str, stream: bool) -> tuple[str, str]:
     if not stream:
-        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+        choice = {
+            "index": 0,
+            "message": {"role": "assistant", "content": text},
+            "finish_reason": "stop",
+        }
         whole = {
             "id": "c1",
             "object": "chat.completion",
@@ -60,7 +66,11 @@ def chat(model: str, text: str, stream: bool) -> tuple[str, str]:
             "usage": USAGE,
         }
         return json.dumps(whole), "application/json"
-    parts: list[dict[str, Any]] = [{"role": "assistant", "content": text[:5]}, {"content": text[5:]}, {}]
+    parts: list[dict[str, Any]] = [
+        {"role": "assistant", "content": text[:5]},
+        {"content": text[5:]},
+        {},
+    ]
     chunks = []
     for part in parts:
         choice = {"index": 0, "delta": part, "finish_reason": None if part else "stop"}

@@ -11,7 +11,11 @@ PACKAGES = "booktabs, graphicx, longtable, siunitx"
 
 def compiled(folder: Path, body: str, packages: str = PACKAGES) -> str:
     """The text of the PDF of an article, with its layout; "" without pdftotext."""
-    lines = [rf"\documentclass[a4paper]{{article}}\usepackage{{{packages}}}", r"\begin{document}", body]
+    lines = [
+        rf"\documentclass[a4paper]{{article}}\usepackage{{{packages}}}",
+        r"\begin{document}",
+        body,
+    ]
     (folder / "article.tex").write_text("\n".join([*lines, r"\end{document}"]), encoding="utf-8")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "article.tex"]
     for _ in range(2):  # a long table needs a second pass
@@ -27,7 +31,9 @@ def compiled(folder: Path, body: str, packages: str = PACKAGES) -> str:
 def latex_has(file: str) -> bool:
     """Whether there is a LaTeX that finds this file of a package."""
     finder = shutil.which("kpsewhich")
-    return finder is not None and subprocess.run([finder, file], capture_output=True).returncode == 0
+    return (
+        finder is not None and subprocess.run([finder, file], capture_output=True).returncode == 0
+    )
 
 
 def pdflatex_or_skip() -> str:

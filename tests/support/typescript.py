@@ -21,7 +21,9 @@ NODE, NPM = shutil.which("node"), shutil.which("npm")
 def built(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Node's path, after the client was compiled; skips where there is no Node, or no npm registry."""
     if NODE is None:
-        pytest.skip("no Node is installed, so the TypeScript client was NOT tested: apt install nodejs npm")
+        pytest.skip(
+            "no Node is installed, so the TypeScript client was NOT tested: apt install nodejs npm"
+        )
     _, problem = made_once(tmp_path_factory, "typescript", lambda _: _build())
     if problem:
         pytest.skip(problem)
@@ -73,7 +75,11 @@ class Bridge:
 def bridged(node: str) -> Iterator[Bridge]:
     script = PACKAGE / "test" / "bridge.mjs"
     process = subprocess.Popen(
-        [node, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=without_key()
+        [node, str(script)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=without_key(),
     )
     try:
         yield Bridge(process)

@@ -109,7 +109,9 @@ def ever_wrong(values: Floats, truth: Floats, risk: float) -> Bools:
     total, squares, target = (np.cumsum(each, axis=0) for each in (values, values**2, truth))
     excess = total - target
     least = np.maximum(squares - total**2 / count, 1e-12)
-    looks, columns = np.nonzero((excess > 0.0) & (excess**2 >= -2.0 / margin * np.log(risk) * least))
+    looks, columns = np.nonzero(
+        (excess > 0.0) & (excess**2 >= -2.0 / margin * np.log(risk) * least)
+    )
     wrong = np.zeros(values.shape[1], np.bool_)
     if len(looks) > 0:
         n = count[looks, 0]
@@ -121,7 +123,9 @@ def ever_wrong(values: Floats, truth: Floats, risk: float) -> Bools:
 
 def ever_wrong_difference(values: Floats, truth: Floats, risk: float) -> Bools:
     excess, squares = np.cumsum(values - truth, axis=0), np.cumsum(values**2, axis=0)
-    looks, columns = np.nonzero((excess > 0.0) & (excess**2 >= -2.0 / margin * np.log(risk) * squares))
+    looks, columns = np.nonzero(
+        (excess > 0.0) & (excess**2 >= -2.0 / margin * np.log(risk) * squares)
+    )
     wrong = np.zeros(values.shape[1], np.bool_)
     if len(looks) > 0:
         wealth = log_wealth_of_difference(excess[looks, columns], squares[looks, columns])
@@ -134,7 +138,10 @@ def arms_wrong(run: Run, risk: float) -> bool:
     share = Sums.start(run.arms).share_of_arms()[1] / 2.0
     served = (run.explore == run.exploit) * run.weight
     truth = np.take_along_axis(run.means, run.exploit[:, None], axis=1)
-    for loss, means, used in ((run.loss, run.means, truth), (1.0 - run.loss, 1.0 - run.means, 1.0 - truth)):
+    for loss, means, used in (
+        (run.loss, run.means, truth),
+        (1.0 - run.loss, 1.0 - run.means, 1.0 - truth),
+    ):
         values = np.column_stack([run.explored(run.weight * loss), served * loss])
         if ever_wrong(values, np.column_stack([means, used]), risk * share).any():
             return True

@@ -236,7 +236,9 @@ class Message(str):
     remedy: str | None
     argument: str | None  # the argument at fault, if the problem begins with its name
 
-    def __new__(cls, problem: str, remedy: str | None = None, argument: str | None = None) -> "Message":
+    def __new__(
+        cls, problem: str, remedy: str | None = None, argument: str | None = None
+    ) -> "Message":
         """Join both parts with a semicolon."""
         text = super().__new__(cls, problem if remedy is None else f"{problem}; {remedy}")
         text.problem, text.remedy, text.argument = problem, remedy, argument

@@ -86,7 +86,10 @@ def styles(labels: Sequence[str]) -> list[int]:
     known = {name: style for style, names in enumerate(NAMES.items()) for name in names}
     found = [known.get(label) for label in labels]
     for at, label in enumerate(labels):
-        if found[at] is None and (style := known.get(re.split(r"[(,]", label)[0].strip())) not in found:
+        if (
+            found[at] is None
+            and (style := known.get(re.split(r"[(,]", label)[0].strip())) not in found
+        ):
             found[at] = style
     free = (style for style in count() if style not in found)
     return [next(free) if style is None else style for style in found]
@@ -249,9 +252,13 @@ def _plot(axes: Any, series: Series, floor: float) -> None:
     colour = COLOURS[series.style % len(COLOURS)]
     if series.kind == "points":
         marker = MARKERS[(series.style + series.style // len(COLOURS)) % len(MARKERS)]
-        axes.plot(series.x, series.y, marker, color=colour, label=drawable(series.label), markersize=3.5)
+        axes.plot(
+            series.x, series.y, marker, color=colour, label=drawable(series.label), markersize=3.5
+        )
         if series.band is not None:
-            axes.errorbar(series.x, series.y, yerr=series.band, fmt="none", ecolor=colour, elinewidth=1.0)
+            axes.errorbar(
+                series.x, series.y, yerr=series.band, fmt="none", ecolor=colour, elinewidth=1.0
+            )
         return
     thin = series.kind == "fit"
     dash = "-" if thin else DASHES[series.style % len(DASHES)]

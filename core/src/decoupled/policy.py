@@ -222,7 +222,9 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
     def params(self) -> Any:
         """The parameters as a tuple of floats, for compiled code: those that `params_type` names, unless overridden."""
         try:
-            return self.params_type(*(float(getattr(self, name)) for name in self.params_type._fields))
+            return self.params_type(
+                *(float(getattr(self, name)) for name in self.params_type._fields)
+            )
         except (AttributeError, TypeError, ValueError):
             rule = "is not defined, and params_type names what is no number of the policy"
             raise NotImplementedError(f"{type(self).__name__}.params: {rule}; define it") from None

@@ -21,8 +21,14 @@ PROJECT, SERVE, LAB = (
     for package in ("core", "serve", "lab")
 )
 # What a distribution is imported as, where the names differ.
-MODULES = dict.fromkeys(("opentelemetry-exporter-otlp-proto-http", "opentelemetry-sdk"), "opentelemetry")
-MODULES |= {"prometheus-client": "prometheus_client", "numba-cuda": "numba", "scikit-learn": "sklearn"}
+MODULES = dict.fromkeys(
+    ("opentelemetry-exporter-otlp-proto-http", "opentelemetry-sdk"), "opentelemetry"
+)
+MODULES |= {
+    "prometheus-client": "prometheus_client",
+    "numba-cuda": "numba",
+    "scikit-learn": "sklearn",
+}
 
 # Every optional package is hidden; so is what they bring along. Each line is tried by itself.
 SCRIPT = """
@@ -63,7 +69,9 @@ def attempted(*attempts: str, hidden: list[str], cwd: Path | None = None) -> lis
 def test_every_optional_package_is_known_with_an_extra_that_brings_it() -> None:
     requirements = [*SERVE["dependencies"], *LAB["dependencies"]]
     for project in (PROJECT, SERVE, LAB):
-        requirements += [each for some in project["optional-dependencies"].values() for each in some]
+        requirements += [
+            each for some in project["optional-dependencies"].values() for each in some
+        ]
     for requirement in requirements:
         name = re.match(r"[\w-]+", requirement)[0]  # type: ignore[index]
         if not name.startswith(PROJECT["name"]):
@@ -80,7 +88,9 @@ def test_every_optional_package_is_known_with_an_extra_that_brings_it() -> None:
 def test_what_is_missing_is_named_with_its_extra(tmp_path: Path) -> None:
     (tmp_path / "losses.csv").write_text("a,b\n0.1,0.9\n")
     (tmp_path / "contexts.csv").write_text("subject,a,b\nlaw,0.1,0.9\n")
-    (tmp_path / "decisions.csv").write_text("explore,propensity,loss\n" + "a,0.5,0.2\nb,0.5,0.7\n" * 5)
+    (tmp_path / "decisions.csv").write_text(
+        "explore,propensity,loss\n" + "a,0.5,0.2\nb,0.5,0.7\n" * 5
+    )
     (tmp_path / "losses.parquet").write_bytes(b"")
     (tmp_path / "decisions.parquet").write_bytes(b"")
 
@@ -128,7 +138,9 @@ def test_what_is_missing_is_named_with_its_extra(tmp_path: Path) -> None:
     with pytest.raises(ModuleNotFoundError, match="nonsense"), needed_for("this"):
         import nonsense  # type: ignore[import-not-found]  # noqa: F401
     assert as_missing_extra(ModuleNotFoundError("no name"), "this") is None
-    error = as_missing_extra(ModuleNotFoundError(name="scs"), "solver = 'scs'", "use solver='newton'")
+    error = as_missing_extra(
+        ModuleNotFoundError(name="scs"), "solver = 'scs'", "use solver='newton'"
+    )
     assert isinstance(error, dc.MissingExtraError)
     assert error.remedy is None
     assert str(error).endswith(f"{how_to_install('conic')}, or use solver='newton'")
@@ -140,9 +152,9 @@ def test_a_simulation_loads_numpy_alone_if_machine_code_ships() -> None:
 
 
 def test_the_check_of_a_policy_needs_no_compiler_if_machine_code_ships() -> None:
-    assert attempted("dc.testing.check_policy(dc.FTPL(), rounds=100)", hidden=["numba", "llvmlite"]) == [
-        "works"
-    ]
+    assert attempted(
+        "dc.testing.check_policy(dc.FTPL(), rounds=100)", hidden=["numba", "llvmlite"]
+    ) == ["works"]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +162,9 @@ def test_the_check_of_a_policy_needs_no_compiler_if_machine_code_ships() -> None
 )
 def test_the_command_line_without_its_packages(arguments: list[str], extras: str) -> None:
     script = "import sys; sys.modules['typer'] = None\nfrom decoupled.cli import main\nmain()"
-    done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True
+    )
     assert done.returncode == 1
     assert done.stderr == (
         "error: the command line: needs the package typer, which is not installed; "

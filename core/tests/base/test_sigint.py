@@ -35,7 +35,9 @@ def ctrl_c() -> None:
         pass
 
 
-def work(package: str, presses: int, told: list[str], wait: Callable[[float], object] = time.sleep) -> None:
+def work(
+    package: str, presses: int, told: list[str], wait: Callable[[float], object] = time.sleep
+) -> None:
     def press() -> None:
         for _ in range(presses):
             ctrl_c()

@@ -99,7 +99,10 @@ def test_a_policy_is_found_by_its_name_alone() -> None:
 
 
 def test_names_come_first_defaults_are_filled_in_and_equal_values_are_equal() -> None:
-    assert Square(1.0, tilt=3.0).to_json() == '{"name": "Square", "width": 1.0, "height": 2.0, "tilt": 3.0}'
+    assert (
+        Square(1.0, tilt=3.0).to_json()
+        == '{"name": "Square", "width": 1.0, "height": 2.0, "tilt": 3.0}'
+    )
     assert list(dc.FTPL().to_dict())[:3] == ["name", "alpha", "c"]
     assert Shape.from_json('{"name": "Circle"}') == Circle()
     assert Shape.from_dict({"name": "Square", "width": 4.0}) == Square(4.0, 2.0, 0.0)
@@ -125,13 +128,22 @@ def test_families_do_not_mix_and_a_class_reads_itself_and_its_subclasses_only() 
     ("values", "message"),
     [
         ({"name": "Circel"}, "name = 'Circel': is not a known shape; did you mean 'Circle'?"),
-        ({"name": "Zzz"}, "name = 'Zzz': is not a known shape; known are 'Circle', 'Rectangle', 'Square'"),
+        (
+            {"name": "Zzz"},
+            "name = 'Zzz': is not a known shape; known are 'Circle', 'Rectangle', 'Square'",
+        ),
         (
             {"name": "Circle", "radios": 2},
             "radios = 2: is not a parameter of Circle; did you mean 'radius'?",
         ),
-        ({"name": "Circle", "kind": 2}, "kind = 2: is not a parameter of Circle; known are 'radius'"),
-        ({"name": "Circle", "radius": -1}, "radius = -1: must be a finite number above 0; choose another"),
+        (
+            {"name": "Circle", "kind": 2},
+            "kind = 2: is not a parameter of Circle; known are 'radius'",
+        ),
+        (
+            {"name": "Circle", "radius": -1},
+            "radius = -1: must be a finite number above 0; choose another",
+        ),
         ({}, "shape = {}: must be an object with a 'name'; see to_dict()"),
         ([], "shape = []: must be an object with a 'name'; see to_dict()"),
         ("Circle", "shape = 'Circle': must be an object with a 'name'; see to_dict()"),
@@ -153,7 +165,9 @@ def test_no_other_name_and_no_other_json_is_accepted() -> None:
         with pytest.raises(dc.ParameterError, match=r"shape: is not JSON \(.*\); see to_json\(\)"):
             Shape.from_json(text)
     for constant in ("NaN", "Infinity", "-Infinity", "1e999", '"1"', "null", "true"):
-        with pytest.raises(dc.ParameterError, match=r"radius = .*: must be a finite number above 0"):
+        with pytest.raises(
+            dc.ParameterError, match=r"radius = .*: must be a finite number above 0"
+        ):
             Shape.from_json(f'{{"name": "Circle", "radius": {constant}}}')
     with pytest.raises(dc.ParameterError, match="width"):
         Shape.from_dict({"name": "Rectangle"})
@@ -215,7 +229,9 @@ def test_policies_shown_together_have_names_of_their_own_and_short_ones_unless_t
 def test_a_long_label_keeps_its_first_parameters() -> None:
     long = dc.Ladder(mean_rate=0.5, hedge_rate=0.25, uniform_share=0.125)
     assert short_labels([dc.Ladder(), long]) == ["Ladder", "Ladder(hedge_rate=0.25, …)"]
-    near = [dc.Ladder(mean_rate=0.5, hedge_rate=0.25, uniform_share=share) for share in (0.125, 0.25)]
+    near = [
+        dc.Ladder(mean_rate=0.5, hedge_rate=0.25, uniform_share=share) for share in (0.125, 0.25)
+    ]
     assert short_labels(near) == [policy.label for policy in near]
     sweep = [dc.FTPL(c=c) for c in (0.5, 2.0, 4.0)]
     assert short_labels(sweep) == ["FTPL(c=0.5)", "FTPL", "FTPL(c=4)"]
@@ -249,7 +265,13 @@ def test_numbers_of_any_kind_become_floats(value: Any, number: float) -> None:
     [
         *(math.nan, math.inf, -math.inf, 10**400, None, [], [1.0], (), {}, 1j, object),
         *(True, False, np.True_, np.False_),
-        *("1", b"1", bytearray(b"1"), memoryview(b"1"), np.array("1")),  # `float` would read bytes as text
+        *(
+            "1",
+            b"1",
+            bytearray(b"1"),
+            memoryview(b"1"),
+            np.array("1"),
+        ),  # `float` would read bytes as text
         *(
             np.complex128(0.5),
             np.complex64(0.5 + 1j),
@@ -265,7 +287,9 @@ def test_what_is_no_finite_number_becomes_none(value: Any) -> None:
 def test_bounds_are_strict(value: Any) -> None:
     with pytest.raises(ParameterError) as caught:
         number_in("x", value, 0.0, 10.0, "try 5")
-    assert str(caught.value) == f"x = {value!r}: must be a finite number above 0 and below 10; try 5"
+    assert (
+        str(caught.value) == f"x = {value!r}: must be a finite number above 0 and below 10; try 5"
+    )
 
 
 @pytest.mark.parametrize("value", [3, 10**30, np.int64(3), np.uint8(200)])

@@ -11,10 +11,19 @@ import pytest
 import decoupled as dc
 from support.statistics import chi_square_p
 
-TEXTS = ("Prove that √2 is irrational.", "a", "", "def f(x):\n    return x  # 🦓\ud800", "word " * 3_000)
+TEXTS = (
+    "Prove that √2 is irrational.",
+    "a",
+    "",
+    "def f(x):\n    return x  # 🦓\ud800",
+    "word " * 3_000,
+)
 POLICY = dc.ContextualLadder(("subject",), ("tokens",), vectors=("prompt",), vector_numbers=5)
 EMBEDDED = dc.ContextualLadder(vectors=("e",), vector_length=3)
-WORDS = {"code": ["def", "return", "class", "import"], "chat": ["hello", "thanks", "music", "friend"]}
+WORDS = {
+    "code": ["def", "return", "class", "import"],
+    "chat": ["hello", "thanks", "music", "friend"],
+}
 
 
 def sign(row: int, column: int) -> int:
@@ -24,7 +33,9 @@ def sign(row: int, column: int) -> int:
 
 def projected(vector: list[float], numbers: int) -> list[float]:
     norm = math.hypot(*vector)
-    rows = ([sign(row, column) * each for column, each in enumerate(vector)] for row in range(numbers))
+    rows = (
+        [sign(row, column) * each for column, each in enumerate(vector)] for row in range(numbers)
+    )
     return [math.fsum(row) / norm if norm else 0.0 for row in rows]
 
 
@@ -34,7 +45,9 @@ def buckets(text: str) -> list[int]:
     for size in (3, 4, 5):
         for gram in (text[at : at + size] for at in range(len(text) - size + 1)):
             powers = (pow(0x9E3779B97F4A7C15, size - at, 2**64) for at in range(size))
-            found.append(sum(ord(c) * power for c, power in zip(gram, powers, strict=True)) % 2**64 >> 52)
+            found.append(
+                sum(ord(c) * power for c, power in zip(gram, powers, strict=True)) % 2**64 >> 52
+            )
     return found
 
 
@@ -51,7 +64,9 @@ def test_the_projection_is_its_twins(length: int, numbers: int, scale: float) ->
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_hash_of_a_text_is_its_twins(text: str) -> None:
     counts = np.bincount(buckets(text), minlength=4_096)
-    assert dc.hash_text(text, 3) == pytest.approx(projected(np.sqrt(counts).tolist(), 3), abs=1.5e-6)
+    assert dc.hash_text(text, 3) == pytest.approx(
+        projected(np.sqrt(counts).tolist(), 3), abs=1.5e-6
+    )
 
 
 def test_projections_keep_inner_products_and_buckets_are_even() -> None:
@@ -60,7 +75,9 @@ def test_projections_keep_inner_products_and_buckets_are_even() -> None:
     second = first + rng.normal(size=first.shape)
     one, two = (np.array([dc.project(each, 32) for each in many]) for many in (first, second))
     for left, right, cosine in ((one, one, 1.0), (one, two, math.sqrt(0.5)), (one, two[::-1], 0.0)):
-        products = (left * right).mean(axis=0)  # each of 32 numbers; a false alarm in 32,000 seeds or so
+        products = (left * right).mean(
+            axis=0
+        )  # each of 32 numbers; a false alarm in 32,000 seeds or so
         error = (left * right).std(axis=0) / math.sqrt(len(left))
         assert np.abs((products - cosine) / error).max() < 5.0
     text = "".join(map(chr, rng.integers(97, 123, size=10_000)))
@@ -71,7 +88,9 @@ def test_projections_keep_inner_products_and_buckets_are_even() -> None:
 
     # Grams overlap, so every fifth counts. A hash by the sum of the characters is found out.
     assert p_value(buckets(text)[::5]) > 1e-4
-    assert p_value([sum(map(ord, text[at : at + 5])) * 7 % 4_096 for at in range(0, 9_000, 5)]) < 1e-9
+    assert (
+        p_value([sum(map(ord, text[at : at + 5])) * 7 % 4_096 for at in range(0, 9_000, 5)]) < 1e-9
+    )
 
 
 def requests(seed: int, count: int) -> list[tuple[dict[str, Any], str]]:
@@ -87,7 +106,9 @@ def test_a_text_is_learned_as_its_numbers_are_by_any_door() -> None:
     log: list[dict[str, Any]] = []
     for turn, (context, kind) in enumerate(requests(1, 300)):
         numbers = {name: each for name, each in context.items() if name != "prompt"}
-        numbers |= dict(zip(POLICY.all_numbers[1:], dc.hash_text(context["prompt"], 5), strict=True))
+        numbers |= dict(
+            zip(POLICY.all_numbers[1:], dc.hash_text(context["prompt"], 5), strict=True)
+        )
         made, twin = learner.decide(context=context), flat.decide(context=numbers)
         assert made[1:] == twin[1:]
         log.append({"explore": made.explore, "propensity": made.propensity, "context": context})
@@ -101,7 +122,10 @@ def test_a_text_is_learned_as_its_numbers_are_by_any_door() -> None:
     replayed = POLICY.start(["a", "b"], seed=3)
     assert replayed.replay(log) == len(log)
     for each in (learner, replayed):  # 0.5 is what a coin would have
-        laws = [(each.exploitation_probabilities(context=asked), kind) for asked, kind in requests(2, 50)]
+        laws = [
+            (each.exploitation_probabilities(context=asked), kind)
+            for asked, kind in requests(2, 50)
+        ]
         assert np.mean([law[int(kind != "code")] for law, kind in laws]) > 0.9
     missing: dict[str, Any] = {"tokens": 0.3, "subject": "a"}
     law = learner.exploitation_probabilities(context=missing | {"prompt": None})

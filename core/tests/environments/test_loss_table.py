@@ -19,7 +19,11 @@ from decoupled.kernels.random.sampling import BERNOULLI, BETA, NONE, draw_loss
 from decoupled.kernels.random.stream import new_stream, next_word
 
 envs = dc.environments
-ALL = [example for name in envs.Environment.homes for example in envs.Environment.known()[name].examples()]
+ALL = [
+    example
+    for name in envs.Environment.homes
+    for example in envs.Environment.known()[name].examples()
+]
 TABLES = [each for each in ALL if not isinstance(each, envs.Adversary)]
 
 
@@ -47,7 +51,9 @@ def test_tables_hold_every_round(environment: dc.environments.Environment) -> No
 def test_alternating_phases() -> None:
     # Phase n lasts floor(1.6 ** n) rounds: 1, 2, 4, 6, 10, 16, ... and starts low.
     row_at = envs.Alternating(arms=3, gap=0.25).table(2_000).row_at
-    expected = [(n - 1) % 2 for n in range(1, 20) for _ in range(math.floor(1.6**n))]  # 1.6 ** 19 > 2,000
+    expected = [
+        (n - 1) % 2 for n in range(1, 20) for _ in range(math.floor(1.6**n))
+    ]  # 1.6 ** 19 > 2,000
     assert row_at.tolist() == expected[:2_000]
     lengths = np.diff(np.flatnonzero(np.diff(np.append([1 - row_at[0]], row_at))))
     assert lengths[:6].tolist() == [1, 2, 4, 6, 10, 16]
@@ -119,12 +125,21 @@ def test_what_is_simulated_on_a_recorded_log_is_that_log(tmp_path: Path) -> None
         ("a,b\n0.1,0.2,0.3\n", "line 2 has 3 values, and the header 2; export it again"),
         ("a,b\n0.1,0.2\n0.1,0.2,0.3\n", "line 3 has 3 values, and the header 2; export it again"),
         ("a,b\n0.1,0.9\n0.1\n", "line 3 has 1 values, and the header 2; export it again"),
-        ("a,b\n0.1,0.9\n0.1,\n", "row 2, column 'b' = nan: is missing, .*; drop the row or fill it in"),
+        (
+            "a,b\n0.1,0.9\n0.1,\n",
+            "row 2, column 'b' = nan: is missing, .*; drop the row or fill it in",
+        ),
         ("a,b\n0.1,0.9\n0.1,1_0\n", "row 2, column 'b' = '1_0': is not a number; give a number"),
         ("a,b\n0.1,0.9\n0.1,NA\n", "row 2, column 'b' = nan: is missing, .* use Learner.replay()"),
         ("a,b\n0.1,0.9\n0.1,high\n", "row 2, column 'b' = 'high': is not a number; give a number"),
-        ("a,b\nTrue,0.9\nmaybe,0.1\n", "row 2, column 'a' = 'maybe': is not a number; give a number"),
-        ("a,b\n0.1,inf\n", r"row 1, column 'b' = inf: must lie in \[0, 1\]; drop the row or correct it"),
+        (
+            "a,b\nTrue,0.9\nmaybe,0.1\n",
+            "row 2, column 'a' = 'maybe': is not a number; give a number",
+        ),
+        (
+            "a,b\n0.1,inf\n",
+            r"row 1, column 'b' = inf: must lie in \[0, 1\]; drop the row or correct it",
+        ),
         ("a,b\n0.1,250\n", r"row 1, column 'b' = 250.0: must lie in \[0, 1\]; rescale the losses"),
     ],
     ids=repr,
@@ -164,12 +179,27 @@ def test_parquet_files_that_are_no_log(tmp_path: Path) -> None:
         (lambda: envs.Bernoulli([0.5, 1.2]), "rewards"),
         (lambda: envs.Bernoulli(3), "rewards"),  # type: ignore[arg-type]
         (lambda: envs.LossTable([[0.1, 1.9]]), r"rows\[0\]\[1\] = 1.9"),
-        (lambda: envs.LossTable([[0.1, math.nan]]), r"rows\[0\]\[1\] = nan: is missing, .*; drop the row"),
-        (lambda: envs.LossTable([[0.1, None]]), r"rows\[0\]\[1\] = None: is missing, .*; drop the row"),
-        (lambda: envs.LossTable([[0.1, math.inf]]), r"rows\[0\]\[1\] = inf: must lie in \[0, 1\]; drop"),
+        (
+            lambda: envs.LossTable([[0.1, math.nan]]),
+            r"rows\[0\]\[1\] = nan: is missing, .*; drop the row",
+        ),
+        (
+            lambda: envs.LossTable([[0.1, None]]),
+            r"rows\[0\]\[1\] = None: is missing, .*; drop the row",
+        ),
+        (
+            lambda: envs.LossTable([[0.1, math.inf]]),
+            r"rows\[0\]\[1\] = inf: must lie in \[0, 1\]; drop",
+        ),
         (lambda: envs.LossTable([[0.1, 10**400]]), r"rows\[0\]\[1\] = 10+: must lie in \[0, 1\]"),
-        (lambda: envs.LossTable([[0.1, "0.9"]]), r"rows\[0\]\[1\] = '0.9': is a str; give a number"),
-        (lambda: envs.LossTable([[0.1, 0.9], [0.1]]), r"rows\[1\]: has length 1, and rows\[0\] has"),
+        (
+            lambda: envs.LossTable([[0.1, "0.9"]]),
+            r"rows\[0\]\[1\] = '0.9': is a str; give a number",
+        ),
+        (
+            lambda: envs.LossTable([[0.1, 0.9], [0.1]]),
+            r"rows\[1\]: has length 1, and rows\[0\] has",
+        ),
         (lambda: envs.LossTable([0.1, 0.9]), "rows"),
         (lambda: envs.LossTable([[0.1, 0.9]], [0, 1]), "index = 1"),
         (lambda: envs.LossTable([[0.1, 0.9]], [[0], [0, 0]]), "index"),
@@ -243,7 +273,12 @@ def fill_losses(
 def drawn_losses(kind: int, concentration: float, mean: float, seed: int = 0) -> Floats:
     out = np.empty(DRAWS)
     fill_losses(
-        kind, concentration, mean, new_stream(np.random.SeedSequence(seed)), np.zeros(2, np.uint64), out
+        kind,
+        concentration,
+        mean,
+        new_stream(np.random.SeedSequence(seed)),
+        np.zeros(2, np.uint64),
+        out,
     )
     return out
 
@@ -367,7 +402,9 @@ def test_files_that_are_no_such_table(tmp_path: Path) -> None:
     path.write_text("subject,small,large\nlaw,0.1,0.9\nart,high,0.2\n")
     with pytest.raises(dc.ParameterError, match=r"^log\.csv: has no column 'subjct'; did you mean"):
         ContextTable(path, ["subjct"])
-    with pytest.raises(dc.ParameterError, match=r"^log\.csv: row 2, column 'small' = 'high': is not"):
+    with pytest.raises(
+        dc.ParameterError, match=r"^log\.csv: row 2, column 'small' = 'high': is not"
+    ):
         ContextTable(path, ["subject"])
     with pytest.raises(dc.ParameterError, match=r"^log\.csv: has one column, 'large'"):
         ContextTable(path, ["subject", "small"])

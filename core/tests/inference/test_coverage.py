@@ -66,7 +66,10 @@ FEW: list[Cell] = [
     (5, "FTPL()", "stationary", "late"),
     (50, "FTPL()", "stationary", "direct"),
 ]
-FAMILIES: dict[str, Callable[[Run, float], bool]] = {"arms": arms_wrong, "stationary": stationary_wrong}
+FAMILIES: dict[str, Callable[[Run, float], bool]] = {
+    "arms": arms_wrong,
+    "stationary": stationary_wrong,
+}
 FAMILIES |= {"against served": against_served_wrong, "differences": differences_wrong}
 
 
@@ -75,13 +78,21 @@ def cells(every: list[Cell], sample: list[Cell], few: list[Cell]) -> list[Any]:
     if FULL:
         return [pytest.param(cell, id=str(cell)) for cell in every]
     quick = [pytest.param(cell, id=str(cell)) for cell in sample]
-    return [*quick, *(pytest.param(cell, id=str(cell), marks=pytest.mark.exhaustive) for cell in few)]
+    return [
+        *quick,
+        *(pytest.param(cell, id=str(cell), marks=pytest.mark.exhaustive) for cell in few),
+    ]
 
 
 def played(cell: Cell, run: int, count: int, **options: Any) -> Run:
     arms, policy, world, traffic = cell
     return record(
-        POLICIES[policy], (WORLDS | HARD)[world](arms), count, seeded(run), **TRAFFIC[traffic], **options
+        POLICIES[policy],
+        (WORLDS | HARD)[world](arms),
+        count,
+        seeded(run),
+        **TRAFFIC[traffic],
+        **options,
     )
 
 
@@ -128,7 +139,9 @@ def test_everything_holds_at_every_look_in_95_percent_of_experiments(cell: Cell)
 def counted(cell: Cell) -> tuple[dict[str, int], int]:
     """In how many experiments each family is ever wrong, and the interval for one look."""
     # 50 arms have 2,450 differences.
-    families = {name: each for name, each in FAMILIES.items() if name != "differences" or cell[0] <= 5}
+    families = {
+        name: each for name, each in FAMILIES.items() if name != "differences" or cell[0] <= 5
+    }
     wrong, old = dict.fromkeys(families, 0), 0
     for number in range(RUNS):
         run = played(cell, number, observed(cell))
@@ -140,7 +153,12 @@ def counted(cell: Cell) -> tuple[dict[str, int], int]:
 
 PAIRED: list[Cell] = [
     *(each for each in EVERY if each[0] == 5 and each[3] == "direct"),
-    *((arms, policy, world, "direct") for arms in (2, 3, 5) for policy in POLICIES for world in HARD),
+    *(
+        (arms, policy, world, "direct")
+        for arms in (2, 3, 5)
+        for policy in POLICIES
+        for world in HARD
+    ),
 ]
 SAMPLE_PAIRED: list[Cell] = [(2, "Ladder()", "equal", "direct")]
 FEW_PAIRED: list[Cell] = [
@@ -152,8 +170,12 @@ FEW_PAIRED: list[Cell] = [
 @pytest.mark.parametrize("cell", cells(PAIRED, SAMPLE_PAIRED, FEW_PAIRED))
 def test_pairs_hold_at_every_look_in_95_percent_of_experiments(cell: Cell) -> None:
     runs, count = (2_000, 500) if FULL else (60, 400)
-    wrong = sum(paired_wrong(played(cell, number, count, laws=True), RISK) for number in range(runs))
-    print(f"| {' | '.join(map(str, cell))} | {wrong / runs:.1%} (≤ {highest_rate(wrong, runs):.1%}) |")
+    wrong = sum(
+        paired_wrong(played(cell, number, count, laws=True), RISK) for number in range(runs)
+    )
+    print(
+        f"| {' | '.join(map(str, cell))} | {wrong / runs:.1%} (≤ {highest_rate(wrong, runs):.1%}) |"
+    )
     assert wrong <= most_by_chance(runs)
 
 
@@ -168,7 +190,9 @@ def break_the_boundary(monkeypatch: pytest.MonkeyPatch, times: float, start: flo
 @pytest.mark.parametrize(
     ("narrower", "runs"), [(3.0, 60), pytest.param(2.0, 1_000, marks=pytest.mark.exhaustive)]
 )
-def test_a_narrow_boundary_is_noticed(narrower: float, runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_narrow_boundary_is_noticed(
+    narrower: float, runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Intervals a third as wide, and half as wide, which takes more runs.
 
     Of the family that notices least, 53 % and 13 % of the experiments are wrong, which is five standard errors or more
@@ -184,7 +208,9 @@ def test_a_narrow_boundary_is_noticed(narrower: float, runs: int, monkeypatch: p
     assert min(wrong.values()) > most_by_chance(runs), wrong
 
 
-def test_the_intervals_that_are_judged_are_those_that_users_have(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_intervals_that_are_judged_are_those_that_users_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """With a broken boundary and a high risk, many intervals are wrong, and both ways say which.
 
     At a risk of 0.9 all are wrong in every other seed; at 0.3 about 9 of 16. All or none would be in fewer than one seed
@@ -210,17 +236,24 @@ def watched(run: Run, risk: float) -> dict[str, bool]:
     gap = run.means[:, 0] - run.means[:, 1]
     served = np.take_along_axis(run.means, run.exploit[:, None], axis=1)
     truths = (
-        np.cumsum(np.column_stack([run.means, served]), axis=0) / np.arange(1, len(served) + 1)[:, None]
+        np.cumsum(np.column_stack([run.means, served]), axis=0)
+        / np.arange(1, len(served) + 1)[:, None]
     )
     for name, weights in (("weighted", np.full(len(gap), 0.5)), ("paired", run.laws.prod(axis=1))):
         sequences, gaps = Sequences(2, risk), np.cumsum(weights * gap) / np.cumsum(weights)
         for n, truth in enumerate(truths.tolist()):
             law = run.laws[n] if name == "paired" else None
             sequences.update(
-                int(run.explore[n]), float(run.weight[n]), float(run.loss[n]), int(run.exploit[n]), law=law
+                int(run.explore[n]),
+                float(run.weight[n]),
+                float(run.loss[n]),
+                int(run.exploit[n]),
+                law=law,
             )
             ends = [*sequences.arms(), sequences.served()]
-            wrong["arms"] |= any(not i.low <= mean <= i.high for i, mean in zip(ends, truth, strict=True))
+            wrong["arms"] |= any(
+                not i.low <= mean <= i.high for i, mean in zip(ends, truth, strict=True)
+            )
             apart = difference_now(sequences.sums, 0, 1, drift=True)
             wrong[name] |= not apart.low <= gaps[n] <= apart.high
     return wrong

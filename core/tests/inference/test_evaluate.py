@@ -61,7 +61,9 @@ def test_estimates_are_those_of_their_definitions_and_intervals_hold_the_truth()
     assert found.doubly_robust == pytest.approx((model + weight * (loss - model)).mean())
     assert found.telling == np.count_nonzero(weight)
     same = np.array([(row["explore"] == row["exploit"]) / row["propensity"] for row in ROWS])
-    assert value(RESULT, "what was served").importance_weighted == pytest.approx((same * loss).mean())
+    assert value(RESULT, "what was served").importance_weighted == pytest.approx(
+        (same * loss).mean()
+    )
     assert RESULT.candidate is not None
     arm = value(RESULT, "b")
     for name in ("importance_weighted", "self_normalised", "doubly_robust", "low", "high"):
@@ -81,7 +83,8 @@ def test_every_form_of_a_candidate_agrees() -> None:
     shares = {"a": 0.25, "b": 0.75, "c": 0.0}
     rows = np.tile(list(shares.values()), (len(ROWS), 1))
     first, *others = (
-        candidate(ROWS, form) for form in (shares, rows, lambda row: shares, lambda row: [0.25, 0.75, 0.0])
+        candidate(ROWS, form)
+        for form in (shares, rows, lambda row: shares, lambda row: [0.25, 0.75, 0.0])
     )
     for each in others:
         assert (each.doubly_robust, each.low) == pytest.approx((first.doubly_robust, first.low))
@@ -99,7 +102,9 @@ def test_a_policy_is_replayed_with_what_it_could_know(monkeypatch: pytest.Monkey
         found, slow = (candidate(log, policy, arms=list("abc")) for policy in (dc.FTPL(), law))
         assert found.doubly_robust == pytest.approx(slow.doubly_robust)
     exact = candidate(ROWS, dc.FTPL())
-    monkeypatch.setattr("decoupled.inference.candidates.EXACT", 10)  # longer logs are replayed by draws
+    monkeypatch.setattr(
+        "decoupled.inference.candidates.EXACT", 10
+    )  # longer logs are replayed by draws
     drawn = candidate(ROWS, dc.FTPL())
     assert drawn.low <= exact.doubly_robust <= drawn.high
     assert abs(drawn.doubly_robust - exact.doubly_robust) < 0.1
@@ -114,7 +119,9 @@ def test_every_form_of_a_log_agrees(tmp_path: Path) -> None:
     with (tmp_path / "log.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, ROWS[0])
         writer.writeheader()
-        writer.writerows({key: "" if each is None else each for key, each in row.items()} for row in ROWS)
+        writer.writerows(
+            {key: "" if each is None else each for key, each in row.items()} for row in ROWS
+        )
     columns = {name: [row[name] for row in ROWS] for name in ROWS[0]}
     files = (tmp_path / "log.csv", str(tmp_path / "log.parquet"))
     for log in (frame, columns, pa.Table.from_pylist(ROWS), *files):
@@ -158,7 +165,8 @@ def test_rows_that_tell_nothing_are_left_out(
 def test_rows_after_one_that_is_pending_wait() -> None:
     """Whose losses have come by now may depend on the arm. After 1,000 rows it is not waited for any longer."""
     rows = [
-        {**row, "seq": place, "settled_seq": None, "status": "applied"} for place, row in enumerate(ROWS)
+        {**row, "seq": place, "settled_seq": None, "status": "applied"}
+        for place, row in enumerate(ROWS)
     ]
     rows[1_500] |= {"status": "pending", "loss": None}
     rows[200] |= {"status": "pending", "loss": None}
@@ -169,7 +177,9 @@ def test_rows_after_one_that_is_pending_wait() -> None:
     assert dc.evaluate(rows[1_499::-1]).values == found.values
     rows = [{**row, "seq": place, "settled_seq": None} for place, row in enumerate(ROWS[:900])]
     rows[0] |= {"status": "pending", "loss": None}
-    with pytest.raises(dc.ParameterError, match=r"899 losses, which wait .* the status 'unobserved'"):
+    with pytest.raises(
+        dc.ParameterError, match=r"899 losses, which wait .* the status 'unobserved'"
+    ):
         dc.evaluate(rows)
     rows[0] |= {"status": "unobserved"}
     assert dc.evaluate(rows).observed == 899
@@ -187,7 +197,9 @@ def test_a_log_that_grows_is_a_beginning_of_the_same_rows_at_every_length() -> N
     luck = np.random.default_rng(4)
     rows = []
     for place, row in enumerate(logged(2_600, seed=3)):
-        delay = int(luck.integers(1_000, 4_000)) if luck.random() < 0.01 else int(luck.integers(0, 60))
+        delay = (
+            int(luck.integers(1_000, 4_000)) if luck.random() < 0.01 else int(luck.integers(0, 60))
+        )
         rows.append({**row, "seq": 2 * place + 1, "settled_seq": 2 * (place + delay) + 2})
     how: Any = {"arms": list("abc"), "coupled": False, "least_propensity": 1e-4}
     looks = [*range(2_001, 5_200, 400), 15_000]
@@ -213,7 +225,9 @@ def test_a_loss_that_was_declared_for_what_expires_counts() -> None:
     # most one seed of 20.
     rng = np.random.default_rng(seeded(1))
     rows = [
-        {**row, "status": "expired", "loss": 1.0} if row["explore"] == "a" and rng.random() < 0.5 else row
+        {**row, "status": "expired", "loss": 1.0}
+        if row["explore"] == "a" and rng.random() < 0.5
+        else row
         for row in ROWS
     ]
     found, plain = dc.evaluate(rows), dc.evaluate([{**row, "status": "applied"} for row in rows])
@@ -226,7 +240,9 @@ def test_a_loss_that_was_declared_for_what_expires_counts() -> None:
 def test_a_decision_that_is_there_twice_is_refused() -> None:
     for name in ("id", "seq"):
         rows = [{**row, name: f"t-{n}"} if name == "id" else row for n, row in enumerate(ROWS[:50])]
-        with pytest.raises(dc.ParameterError, match=rf"log\[50\].{name} = .* decision of log\[7\] too"):
+        with pytest.raises(
+            dc.ParameterError, match=rf"log\[50\].{name} = .* decision of log\[7\] too"
+        ):
             dc.evaluate([*rows, rows[7]])
     twins = [{**row, "id": f"{tag}-{n}"} for tag in "xy" for n, row in enumerate(ROWS[:50])]
     assert dc.evaluate(twins).decisions == 100  # other ids, such as those of another experiment
@@ -234,13 +250,17 @@ def test_a_decision_that_is_there_twice_is_refused() -> None:
 
 def test_an_interval_that_is_empty_says_so(tmp_path: Path) -> None:
     # Losses of 0 and of 1 with weights that cannot both be right: no mean loss agrees with 1,000 of each.
-    rows = [{"explore": "a", "exploit": "a", "propensity": 0.2, "loss": n % 2} for n in range(2_000)]
+    rows = [
+        {"explore": "a", "exploit": "a", "propensity": 0.2, "loss": n % 2} for n in range(2_000)
+    ]
     found = dc.evaluate(rows, policy="a", arms=["a", "b"])
     a = value(found, "a")
     assert a.empty
     assert a.low > a.high
     assert "empty" in str(found).splitlines()[1]
-    assert any("the interval of a is empty: no value agrees with the log" in each for each in found.remarks)
+    assert any(
+        "the interval of a is empty: no value agrees with the log" in each for each in found.remarks
+    )
     found.plot(tmp_path / "values.png")
     assert not any(each.empty for each in RESULT.values)
     assert not any("empty" in each for each in RESULT.remarks)
@@ -252,7 +272,9 @@ def test_losses_are_shown_in_their_range_and_the_standard_game_has_what_was_serv
     assert value(found, "b").low == pytest.approx(100 + 200 * value(RESULT, "b").low)
     assert found.candidate_minus_served is not None
     assert RESULT.candidate_minus_served is not None
-    assert found.candidate_minus_served.low == pytest.approx(200 * RESULT.candidate_minus_served.low)
+    assert found.candidate_minus_served.low == pytest.approx(
+        200 * RESULT.candidate_minus_served.low
+    )
     rows = logged(400, policy=dc.CoupledExp3())
     found = dc.evaluate(rows)
     assert found.served is not None
@@ -278,7 +300,9 @@ def test_without_drift_intervals_are_narrower_and_need_no_propensities() -> None
 def test_arms_that_came_later_or_were_never_explored_are_remarked() -> None:
     rows = [{"explore": "ab"[n % 2], "propensity": 0.5, "loss": 0.5} for n in range(1_000)]
     rows += [{"explore": "abc"[n % 3], "propensity": 1 / 3, "loss": 0.5} for n in range(999)]
-    assert any("the weights of 'c' average 0.50 instead of 1" in each for each in dc.evaluate(rows).remarks)
+    assert any(
+        "the weights of 'c' average 0.50 instead of 1" in each for each in dc.evaluate(rows).remarks
+    )
     assert not any("average" in each for each in RESULT.remarks)
     found = dc.evaluate(ROWS, arms=["a", "b", "c", "d"])
     assert value(found, "d") == Evaluated("d", 0, None, None, None, 0.0, 1.0)
@@ -288,7 +312,9 @@ def test_arms_that_came_later_or_were_never_explored_are_remarked() -> None:
 LEVELS = {"a": 0.2, "b": 0.7}
 
 
-def predicted_rows(count: int, seed: int, noise: float = 0.05, wrong: float = 0.0) -> list[dict[str, Any]]:
+def predicted_rows(
+    count: int, seed: int, noise: float = 0.05, wrong: float = 0.0
+) -> list[dict[str, Any]]:
     """A log whose situations differ a lot; its predictions know them, up to an error."""
     stream = np.random.default_rng(seeded(seed))
     found = []
@@ -298,7 +324,9 @@ def predicted_rows(count: int, seed: int, noise: float = 0.05, wrong: float = 0.
         expected = {name: mean + hard for name, mean in LEVELS.items()}
         loss = min(max(expected[arm] + noise * stream.standard_normal(), 0.0), 1.0)
         predicted = {name: value + wrong for name, value in expected.items()}
-        found.append({"explore": arm, "propensity": 0.5, "loss": loss, "baseline": json.dumps(predicted)})
+        found.append(
+            {"explore": arm, "propensity": 0.5, "loss": loss, "baseline": json.dumps(predicted)}
+        )
     return found
 
 
@@ -328,7 +356,9 @@ def test_predictions_make_the_estimate_less_noisy_and_never_biased() -> None:
         known = np.array([robust(log) for log in logs]) - truth
         plain = np.array([robust(without(log)) for log in logs]) - truth
         off = np.abs(known.mean(axis=0))
-        assert np.all(off < 5 * known.std(axis=0) / np.sqrt(60) + 1e-3), "unbiased if predictions are off"
+        assert np.all(off < 5 * known.std(axis=0) / np.sqrt(60) + 1e-3), (
+            "unbiased if predictions are off"
+        )
         assert np.all(known.std(axis=0) < 0.9 * plain.std(axis=0)), "less noisy"
 
 
@@ -341,23 +371,35 @@ def test_a_perfect_prediction_leaves_no_noise_and_a_missing_one_changes_nothing(
     intervals = [(each.low, each.high) for each in dc.evaluate(log).arms]
     assert intervals == [(each.low, each.high) for each in dc.evaluate(without(log)).arms]
     log = predicted_rows(50, 1)
-    partly = [{**row, "baseline": {"a": 0.5, "gone": 0.9} if n % 2 else ""} for n, row in enumerate(log)]
+    partly = [
+        {**row, "baseline": {"a": 0.5, "gone": 0.9} if n % 2 else ""} for n, row in enumerate(log)
+    ]
     only_b = dc.evaluate(partly).arms[1]
     assert only_b == dc.evaluate(without(log)).arms[1], "no prediction for b: as without"
 
 
 def test_tags_choose_rows_and_keep_all_arms() -> None:
     log = [
-        {**row, "tags": json.dumps({"country": "de" if row["explore"] == "a" else "fr", "n": str(n % 3)})}
+        {
+            **row,
+            "tags": json.dumps(
+                {"country": "de" if row["explore"] == "a" else "fr", "n": str(n % 3)}
+            ),
+        }
         for n, row in enumerate(predicted_rows(60, 2))
     ]
     german = dc.evaluate(log, tags={"country": "de"})
     assert german.decisions == sum(row["explore"] == "a" for row in log)
-    assert [(each.name, each.telling) for each in german.arms] == [("a", german.decisions), ("b", 0)]
+    assert [(each.name, each.telling) for each in german.arms] == [
+        ("a", german.decisions),
+        ("b", 0),
+    ]
     both = dc.evaluate(log, tags={"country": "de", "n": "0"})
     assert both.decisions == sum('"de"' in row["tags"] and '"n": "0"' in row["tags"] for row in log)
     laws = np.tile([1.0, 0.0], (60, 1))
-    assert dc.evaluate(log, laws, tags={"country": "de"}).candidate is not None, "a law for each row"
+    assert dc.evaluate(log, laws, tags={"country": "de"}).candidate is not None, (
+        "a law for each row"
+    )
     with pytest.raises(dc.ParameterError, match="0 decisions and no loss"):
         dc.evaluate(log, tags={"country": "it"})
     with pytest.raises(dc.ParameterError, match="tags = 'de'"):
@@ -367,12 +409,22 @@ def test_tags_choose_rows_and_keep_all_arms() -> None:
 # What is refused: changes of every row, further arguments, and the message
 
 KINDS = {"law": "a", "art": "b"}
-IN_CONTEXT = [{**row, "context": {"kind": ("law", "art")[n % 2]}} for n, row in enumerate(ROWS[:50])]
+IN_CONTEXT = [
+    {**row, "context": {"kind": ("law", "art")[n % 2]}} for n, row in enumerate(ROWS[:50])
+]
 REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"propensity": None}, {}, "2000 of 2000 observed decisions have no propensity"),
     ({"propensity": 1.0}, {}, "none of the 2000 decisions with a loss could explore every arm"),
-    ({"propensity": 0.0}, {}, r"log\[0\].propensity = 0.0: must be a probability of at least 1e-50"),
-    ({"propensity": 1e-320}, {}, r"log\[0\].propensity = 1e-320: must be a probability of at least 1e-50"),
+    (
+        {"propensity": 0.0},
+        {},
+        r"log\[0\].propensity = 0.0: must be a probability of at least 1e-50",
+    ),
+    (
+        {"propensity": 1e-320},
+        {},
+        r"log\[0\].propensity = 1e-320: must be a probability of at least 1e-50",
+    ),
     ({"propensity": "high"}, {}, r"log\[0\].propensity = 'high': is not a number"),
     ({"loss": None}, {}, "has 2000 decisions and no loss"),
     ({"loss": 1.5}, {}, r"log\[0\].loss = 1.5: must lie in \[0.0, 1.0\]"),
@@ -394,7 +446,11 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({}, {"policy": lambda row: [0.5, 0.5, 0.5, 0.5]}, "add up to 1"),
     ({}, {"policy": lambda row: [10**400, 0, 0, 0]}, r"policy\(...\)"),
     ({}, {"policy": object()}, "is none that can be judged"),
-    ({"context": None}, {"policy": KINDS, "segments": "kind"}, "need a context, and the log has none"),
+    (
+        {"context": None},
+        {"policy": KINDS, "segments": "kind"},
+        "need a context, and the log has none",
+    ),
 ]
 REFUSED_IN_CONTEXT: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"context": "law"}, {}, r"log\[0\].context = 'law': is not a JSON object"),
@@ -412,15 +468,31 @@ REFUSED_IN_CONTEXT: list[tuple[dict[str, Any], dict[str, Any], str]] = [
             (-1e101, r"-1e\+101"),
         )
     ),
-    ({}, {"drift": False}, "assumes that an arm has one mean for all decisions, and these have contexts"),
+    (
+        {},
+        {"drift": False},
+        "assumes that an arm has one mean for all decisions, and these have contexts",
+    ),
     ({}, {"least_propensity": 0.9}, "least_propensity = 0.9: must be at most 0."),
     ({}, {"least_propensity": 0.0}, "least_propensity"),
-    ({}, {"policy": {"law": "a"}, "segments": "kind"}, "is a segment of the log that the mapping lacks"),
+    (
+        {},
+        {"policy": {"law": "a"}, "segments": "kind"},
+        "is a segment of the log that the mapping lacks",
+    ),
     ({}, {"policy": KINDS | {"law": "e"}, "segments": "kind"}, "is not an arm of this log"),
-    ({}, {"policy": lambda _: "a", "segments": "kind"}, "must be a mapping from the values of the fields"),
+    (
+        {},
+        {"policy": lambda _: "a", "segments": "kind"},
+        "must be a mapping from the values of the fields",
+    ),
     ({}, {"policy": KINDS, "segments": ()}, r"segments = \(\): must be names of fields"),
     ({}, {"policy": lambda context: "e"}, "is not an arm of this log"),
-    ({}, {"policy": lambda context: None}, r"policy\(...\) = None: is no arm, and no 4 probabilities, for"),
+    (
+        {},
+        {"policy": lambda context: None},
+        r"policy\(...\) = None: is no arm, and no 4 probabilities, for",
+    ),
     ({}, {"policy": lambda context: [0.5, "x"]}, r"policy\(...\) = \[0.5, 'x'\]: is no arm"),
     ({}, {"policy": lambda context: 0.5}, r"policy\(...\) = 0.5: is no arm"),
 ]
@@ -428,7 +500,11 @@ REFUSED_IN_CONTEXT: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(
     ("rows", "changes", "options", "message"),
-    [(rows, *each) for rows, some in ((ROWS, REFUSED), (IN_CONTEXT, REFUSED_IN_CONTEXT)) for each in some],
+    [
+        (rows, *each)
+        for rows, some in ((ROWS, REFUSED), (IN_CONTEXT, REFUSED_IN_CONTEXT))
+        for each in some
+    ],
     ids=lambda part: part[:60] if isinstance(part, str) else "",
 )
 def test_what_cannot_be_told_is_refused(
@@ -466,8 +542,12 @@ UNREADABLE: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "message"), UNREADABLE, ids=lambda part: repr(part)[:40])
-def test_an_unreadable_log_says_where(tmp_path: Path, name: str, content: Any, message: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "content", "message"), UNREADABLE, ids=lambda part: repr(part)[:40]
+)
+def test_an_unreadable_log_says_where(
+    tmp_path: Path, name: str, content: Any, message: str
+) -> None:
     if name:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(dc.ParameterError, match=message):

@@ -33,7 +33,9 @@ def logged(rounds: int, seed: int, late: int = 0) -> tuple[list[dict[str, Any]],
     for n in range(rounds):
         kind, size = (("law", "art", None)[int(rng.integers(3))], float(rng.normal()))
         share = float(
-            np.clip(0.5 + 0.2 * (kind == "law") + 0.2 * np.tanh(total / (n + 1.0) - 0.4), 0.25, 0.75)
+            np.clip(
+                0.5 + 0.2 * (kind == "law") + 0.2 * np.tanh(total / (n + 1.0) - 0.4), 0.25, 0.75
+            )
         )
         arm = int(rng.random() >= share)
         means = np.array(MEANS[kind]) + SLOPE * math.tanh(size)
@@ -44,7 +46,9 @@ def logged(rounds: int, seed: int, late: int = 0) -> tuple[list[dict[str, Any]],
         row = {"explore": "ab"[arm], "exploit": "ab"[int(rng.integers(2))], "loss": loss}
         settled = {"seq": 2 * n, "settled_seq": 2 * (n + late) + 1}
         rows.append(
-            row | {"propensity": (share, 1.0 - share)[arm], "context": {"kind": None} | context} | settled
+            row
+            | {"propensity": (share, 1.0 - share)[arm], "context": {"kind": None} | context}
+            | settled
         )
     return rows, value / rounds
 
@@ -72,9 +76,15 @@ def test_every_form_of_a_rule_agrees() -> None:
     for form in forms:
         found = candidate(dc.evaluate(ROWS, **form, least_propensity=0.25))
         known = candidate(RESULT)
-        assert (found.doubly_robust, found.low, found.high) == (known.doubly_robust, known.low, known.high)
+        assert (found.doubly_robust, found.low, found.high) == (
+            known.doubly_robust,
+            known.low,
+            known.high,
+        )
     both = {(kind, flag): BEST[kind] for kind in BEST for flag in (True, False)}
-    rows = [{**row, "context": row["context"] | {"big": row["context"]["size"] > 0}} for row in ROWS]
+    rows = [
+        {**row, "context": row["context"] | {"big": row["context"]["size"] > 0}} for row in ROWS
+    ]
     found = candidate(dc.evaluate(rows, policy=both, segments=("kind", "big")))
     assert found.importance_weighted == candidate(RESULT).importance_weighted
 
@@ -90,7 +100,9 @@ def twin(rows: list[dict[str, Any]], arm: str) -> list[float]:
     """The regression of one arm, row by row, by least squares with a row for each penalty."""
     predicted = []
     for n, row in enumerate(rows):
-        seen = [each for each in rows if each["explore"] == arm and each["settled_seq"] < row["seq"]]
+        seen = [
+            each for each in rows if each["explore"] == arm and each["settled_seq"] < row["seq"]
+        ]
         level = (0.5 + sum(each["loss"] for each in seen)) / (1 + len(seen))
         start, stop = 0, ridge.FIRST
         while stop <= n:
@@ -111,9 +123,9 @@ def twin(rows: list[dict[str, Any]], arm: str) -> list[float]:
         above = np.array([columns(each["context"]) for each in known])
         losses = np.array([each["loss"] for each in known])
         matrix = np.vstack([above, math.sqrt(ridge.PENALTY) * np.eye(4)])
-        found = np.linalg.lstsq(matrix, np.concatenate([losses - losses.mean(), np.zeros(4)]), rcond=None)[
-            0
-        ]
+        found = np.linalg.lstsq(
+            matrix, np.concatenate([losses - losses.mean(), np.zeros(4)]), rcond=None
+        )[0]
         predicted.append(min(max(level + float(columns(row["context"]) @ found), 0.0), 1.0))
     return predicted
 
@@ -127,7 +139,9 @@ def test_doubly_robust_is_that_of_an_obvious_twin(late: int) -> None:
         wanted = best(row["context"])
         weight = (row["explore"] == wanted) / row["propensity"]
         total += models[wanted][n] + weight * (row["loss"] - models[row["explore"]][n])
-    assert candidate(dc.evaluate(rows, policy=best)).doubly_robust == pytest.approx(total / len(rows))
+    assert candidate(dc.evaluate(rows, policy=best)).doubly_robust == pytest.approx(
+        total / len(rows)
+    )
 
 
 def test_the_regression_does_not_bias() -> None:
@@ -154,7 +168,9 @@ def test_intervals_hold_together_at_several_looks() -> None:
 
 def is_wrong(rows: list[dict[str, Any]]) -> bool:
     told = [row["context"] for row in rows]
-    sure = np.array([np.array(MEANS[each["kind"]]) + SLOPE * math.tanh(each["size"]) for each in told])
+    sure = np.array(
+        [np.array(MEANS[each["kind"]]) + SLOPE * math.tanh(each["size"]) for each in told]
+    )
     chosen = ["ab".index(best(row["context"])) for row in rows]
     served = ["ab".index(row["exploit"]) for row in rows]
     each = np.arange(len(rows))
@@ -164,7 +180,8 @@ def is_wrong(rows: list[dict[str, Any]]) -> bool:
     assert apart is not None
     difference = truth[3] - truth[2]
     return not apart.low <= difference <= apart.high or any(
-        not value.low <= true <= value.high for value, true in zip(result.values, truth, strict=True)
+        not value.low <= true <= value.high
+        for value, true in zip(result.values, truth, strict=True)
     )
 
 
@@ -200,13 +217,18 @@ def test_the_regression_narrows_the_intervals() -> None:
 def test_a_contextual_policy_is_replayed_with_the_contexts(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = ROWS[:300]
     policy = dc.ContextualLadder(segments=("kind",), numbers=("size",))
-    learner, laws = policy.start(["a", "b"], seed=0), []  # `evaluate` replays a policy with the seed 0
+    learner, laws = (
+        policy.start(["a", "b"], seed=0),
+        [],
+    )  # `evaluate` replays a policy with the seed 0
     for row in rows:
         laws.append(learner.exploitation_probabilities(context=row["context"]))
         learner.replay([{key: row[key] for key in ("explore", "propensity", "loss", "context")}])
     found = candidate(dc.evaluate(rows, policy=policy))
     assert found.doubly_robust == candidate(dc.evaluate(rows, policy=laws)).doubly_robust
-    monkeypatch.setattr("decoupled.inference.candidates.EXACT", 10)  # a longer log is replayed by draws
+    monkeypatch.setattr(
+        "decoupled.inference.candidates.EXACT", 10
+    )  # a longer log is replayed by draws
     drawn = candidate(dc.evaluate(rows, policy=policy))
     assert drawn.low <= float(found.doubly_robust or 0.0) <= drawn.high
     # It learns what the best rule is: nearly as good on a longer log, and better than either arm.
@@ -250,7 +272,8 @@ def test_time_and_columns_do_not_grow_with_the_square_of_fields() -> None:
     # Every decision with fields of its own: the model uses those that most of them have, and says so.
     rng = np.random.default_rng(seeded(1))
     rows = [
-        {**row, "context": {"kind": row["context"]["kind"], f"only-{n}": "x"}} for n, row in enumerate(ROWS)
+        {**row, "context": {"kind": row["context"]["kind"], f"only-{n}": "x"}}
+        for n, row in enumerate(ROWS)
     ]
     found = dc.evaluate(rows)
     assert f"without {len(rows) + 1 - 32:,}" in found.remarks[-1]

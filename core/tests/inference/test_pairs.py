@@ -179,7 +179,9 @@ def test_evidence_from_weights_alone_and_with_laws_is_one() -> None:
     learner = dc.Ladder().start(["a", "b"], seed=7)
     learner.watch()
     rng = np.random.default_rng(1)
-    log = [("ab"[arm], 0.5, float(rng.random() < (0.3, 0.6)[arm])) for arm in rng.integers(2, size=400)]
+    log = [
+        ("ab"[arm], 0.5, float(rng.random() < (0.3, 0.6)[arm])) for arm in rng.integers(2, size=400)
+    ]
     learner.replay(log)
     before = learner.inference.verdict()
     assert (before.state, before.best, before.basis) == ("decided", "a", "running")
@@ -189,7 +191,9 @@ def test_evidence_from_weights_alone_and_with_laws_is_one() -> None:
     wide, narrow = learner.inference.difference("b", "a"), None
     for _ in range(400):
         decision = learner.decide()
-        learner.observe(decision, loss=float(rng.random() < (0.3 if decision.explore == "a" else 0.6)))
+        learner.observe(
+            decision, loss=float(rng.random() < (0.3 if decision.explore == "a" else 0.6))
+        )
     narrow = learner.inference.difference("b", "a")
     assert 0.0 < wide.low < narrow.low < 0.3 < narrow.high < wide.high
 
@@ -235,7 +239,10 @@ def test_at_the_hundred_and_first_arm_nothing_is_forgotten() -> None:
         loss = float(rng.random() < (0.0 if arm == MOST + 2 else 0.9))
         sequences.update(arm, MOST + 4.0, loss, law=law)
     assert verdict(sequences).best == MOST + 2, "one of the arms that are not compared as pairs"
-    assert Sequences.from_dict(json.loads(json.dumps(sequences.to_dict()))).to_dict() == sequences.to_dict()
+    assert (
+        Sequences.from_dict(json.loads(json.dumps(sequences.to_dict()))).to_dict()
+        == sequences.to_dict()
+    )
 
 
 def test_estimates_are_of_the_rounds_that_compare() -> None:
@@ -253,7 +260,9 @@ def test_estimates_are_of_the_rounds_that_compare() -> None:
     assert verdict(sequences).best == best_looking(sequences) == 0
     lost = regret(sequences)
     assert lost is not None
-    assert lost.estimate == pytest.approx(0.0, abs=1e-9), "it exploited the best arm where two compare"
+    assert lost.estimate == pytest.approx(0.0, abs=1e-9), (
+        "it exploited the best arm where two compare"
+    )
     assert sequences.against_served(1).estimate == pytest.approx(0.2, abs=0.05)
     sequences = Sequences(3)
     sequences.update(explore=2, weight=3.0, loss=0.25, law=[1 / 3] * 3)

@@ -28,13 +28,18 @@ def observations(count: int, arms: int, seed: int = 0) -> list[dict[str, Any]]:
         law = rng.dirichlet(np.ones(arms)) * 0.9 + 0.1 / arms
         explore, exploit = int(rng.choice(arms, p=law)), int(rng.integers(arms))
         loss = float(rng.random() < (explore + 1) / (arms + 1))
-        rounds.append({"explore": explore, "weight": 1.0 / law[explore], "loss": loss, "exploit": exploit})
+        rounds.append(
+            {"explore": explore, "weight": 1.0 / law[explore], "loss": loss, "exploit": exploit}
+        )
     return rounds
 
 
 def columns(rounds: list[dict[str, Any]]) -> Any:
     """The explored arms, weights, losses and exploited arms, as arrays."""
-    return (np.array([each[name] for each in rounds]) for name in ("explore", "weight", "loss", "exploit"))
+    return (
+        np.array([each[name] for each in rounds])
+        for name in ("explore", "weight", "loss", "exploit")
+    )
 
 
 def fed(rounds: list[dict[str, Any]], arms: int, **options: Any) -> Sequences:
@@ -54,7 +59,9 @@ def slow_lower(numbers: Any, risk: float, least: float, guesses: Any) -> float:
             spread = np.sum((values - guess) ** 2)
             reach = guess - least
             for bet in BETS / (max(guess, 0.25) if least == 0.0 else 1.0):
-                price = bet**2 / 2 if reach == 0 else (-np.log1p(-bet * reach) - bet * reach) / reach**2
+                price = (
+                    bet**2 / 2 if reach == 0 else (-np.log1p(-bet * reach) - bet * reach) / reach**2
+                )
                 terms.append(bet * np.sum(values - mean) - price * spread)
         return float(np.logaddexp.reduce(terms) - np.log(len(terms)))
 
@@ -201,7 +208,9 @@ def test_a_retired_arm_does_not_change_what_is_known_of_the_others() -> None:
 
 
 @pytest.mark.parametrize("drift", [True, False])
-def test_saved_sequences_continue_bit_for_bit_and_know_nothing_of_arms_never_exploited(drift: bool) -> None:
+def test_saved_sequences_continue_bit_for_bit_and_know_nothing_of_arms_never_exploited(
+    drift: bool,
+) -> None:
     rounds = observations(200, 3)
     whole, part = fed(rounds, 3, drift=drift), fed(rounds[:120], 3, drift=drift)
     restored = Sequences.from_dict(json.loads(json.dumps(part.to_dict())))
@@ -260,7 +269,9 @@ def test_sums_that_no_observations_led_to_are_refused() -> None:
     sequences = Sequences(3)
     rng = np.random.default_rng(3)
     for explore in rng.integers(3, size=400):
-        sequences.update(explore, 3.0, 0.2 + 0.3 * float(explore), exploit=0, law=[1 / 3, 1 / 3, 1 / 3])
+        sequences.update(
+            explore, 3.0, 0.2 + 0.3 * float(explore), exploit=0, law=[1 / 3, 1 / 3, 1 / 3]
+        )
     sequences.add_arms(1)
     sequences.retire(1)
     good = sequences.to_dict()
@@ -274,7 +285,9 @@ def test_sums_that_no_observations_led_to_are_refused() -> None:
         packed = home[name]
         pack: Any = pack_ints if name in whole else pack_floats
         unpack: Any = unpack_ints if name in whole else unpack_floats
-        bad_values = (-(2**60), 2**60) if name in whole else (np.nan, np.inf, -np.inf, 1e308, -1e308)
+        bad_values = (
+            (-(2**60), 2**60) if name in whole else (np.nan, np.inf, -np.inf, 1e308, -1e308)
+        )
         for place in rng.integers(len(unpack(packed)), size=12):
             for bad in bad_values:
                 values = unpack(packed)
@@ -293,7 +306,14 @@ def test_sums_that_no_observations_led_to_are_refused() -> None:
                 assert np.isfinite(ends).all(), (name, place, bad)
         home[name] = packed
     assert refused > 3 * taken
-    wrong = {"risk": 2.0, "drift": 1, "coupled": None, "compared": [-1], "contenders": 1, "next_look": -1}
+    wrong = {
+        "risk": 2.0,
+        "drift": 1,
+        "coupled": None,
+        "compared": [-1],
+        "contenders": 1,
+        "next_look": -1,
+    }
     for name, value in wrong.items():
         with pytest.raises(StateError, match=name):
             Sequences.from_dict({**good, name: value})
@@ -311,7 +331,11 @@ def test_weights_that_cannot_be_right_give_numbers_within_what_losses_can_differ
                 sequences.update(n % 3, float(rng.choice(weights)), float(rng.integers(2)), exploit)
             again = Sequences.from_dict(json.loads(json.dumps(sequences.to_dict())))
             assert again.to_dict() == sequences.to_dict()
-            pairs = [sequences.difference(0, 1), sequences.difference(1, 2), sequences.against_served(0)]
+            pairs = [
+                sequences.difference(0, 1),
+                sequences.difference(1, 2),
+                sequences.against_served(0),
+            ]
             for low, values in ((-1.0, pairs), (0.0, [*sequences.arms(), sequences.served()])):
                 for each in values:
                     assert low <= each.low <= each.estimate <= each.high <= 1.0
@@ -330,7 +354,9 @@ def rounds_of(count: int, arms: int, seed: int) -> list[Observation]:
         explore = int(rng.choice(arms, p=law))
         known = 1.0 / float(law[explore])
         weight = chance.choice((known, known, known, None, 1.0))
-        available = chance.choice((None, None, range(arms), tuple({explore, chance.randrange(arms)})))
+        available = chance.choice(
+            (None, None, range(arms), tuple({explore, chance.randrange(arms)}))
+        )
         exploit = chance.choice((None, explore, *range(arms)))
         seen_law = None if chance.random() < 0.2 else law
         loss = chance.random() if explore == 0 else 0.3 * chance.random()

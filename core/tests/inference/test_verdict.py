@@ -26,7 +26,9 @@ NAMES = ["small", "medium", "large"]
 
 
 @pytest.mark.parametrize("drift", [True, False])
-def test_a_clear_winner_is_decided_and_an_arm_that_is_worse_than_another_is_out(drift: bool) -> None:
+def test_a_clear_winner_is_decided_and_an_arm_that_is_worse_than_another_is_out(
+    drift: bool,
+) -> None:
     found = verdict(played([0.8, 0.7, 0.2], 2_000), NAMES, drift=drift)
     assert (found.state, found.best, found.left, found.out) == (
         "decided", "large", ("large",), ("small", "medium"),
@@ -48,7 +50,9 @@ def test_too_early_says_how_long(drift: bool) -> None:
     found = verdict(played([0.5, 0.4], 200, seed=3), ["a", "b"], drift=drift)
     assert (found.state, found.out, found.sure) == ("open", (), None)
     assert found.more_observations is not None
-    assert found.text == f"too early: about {found.more_observations:,} more observations at this rate"
+    assert (
+        found.text == f"too early: about {found.more_observations:,} more observations at this rate"
+    )
     # As many more of the same kind decide it: that is what is promised.
     times = 1 + round(1.1 * found.more_observations / 200)
     more = Sequences(2)
@@ -180,7 +184,9 @@ def gains(decided: int, seen: list[Observation]) -> list[dict[int, float]]:
                 sign = (explore == decided) / law[decided] - (explore == rival) / law[rival]
                 gain[rival] = w * sign * above
             elif law is None and weight is not None:
-                both = (explore == decided) * weight * loss + (explore == rival) * weight * (1.0 - loss)
+                both = (explore == decided) * weight * loss + (explore == rival) * weight * (
+                    1.0 - loss
+                )
                 gain[rival] = (both - 1.0) / len(arms)
         found.append(gain)
     return found
@@ -196,7 +202,9 @@ def test_it_is_a_sum_of_e_processes_that_start_at_every_round() -> None:
         known, some = (None if n % 5 == 4 else law), ((0, 1) if n % 7 == 3 and n % 5 == 4 else None)
         weight = 1.0 / float(law[explore])
         seen.append(
-            Observation(explore, weight, float(rng.random()), None, some, known, 1.0 if n % 3 else 0.5)
+            Observation(
+                explore, weight, float(rng.random()), None, some, known, 1.0 if n % 3 else 0.5
+            )
         )
     lookout, sequences, means = lookout_for(1, 3, np.inf), Sequences(3), list[float]()
     bets = gains(1, seen)
@@ -213,7 +221,11 @@ def test_it_is_a_sum_of_e_processes_that_start_at_every_round() -> None:
     while rings.alarm.raised == 0:
         rings.take(taken, seen[taken], sequences)
         taken += 1
-    assert rings.to_dict()["taken"] == taken == 1 + next(n for n, mean in enumerate(means) if mean >= 20.0)
+    assert (
+        rings.to_dict()["taken"]
+        == taken
+        == 1 + next(n for n, mean in enumerate(means) if mean >= 20.0)
+    )
     again = Lookout.from_dict(json.loads(json.dumps(lookout.to_dict())))
     assert again.to_dict() == lookout.to_dict()
 
@@ -240,7 +252,10 @@ def alarms(means: list[float], decided: int, runs: int, looks: int, every: float
 def test_false_alarms_are_as_rare_as_stated(means: list[float], looks: int, every: float) -> None:
     """At most looks / every of 300 runs, and 4 standard deviations more: a true claim fails in fewer than 1 of 10^4 seeds."""
     runs, share = 300, looks / every
-    assert alarms(means, 0, runs, looks, every) <= runs * share + 4.0 * (runs * share * (1 - share)) ** 0.5
+    assert (
+        alarms(means, 0, runs, looks, every)
+        <= runs * share + 4.0 * (runs * share * (1 - share)) ** 0.5
+    )
 
 
 def test_false_alarms_of_the_lookout_itself_are_as_rare_as_stated_and_a_change_raises_one() -> None:
@@ -248,8 +263,12 @@ def test_false_alarms_of_the_lookout_itself_are_as_rare_as_stated_and_a_change_r
     rng, law, raised = np.random.default_rng(12), np.full(4, 0.25), 0
     for _ in range(300):
         lookout, sequences = lookout_for(0, 4, every=150.0), Sequences(4)
-        for n, (arm, loss) in enumerate(zip(rng.integers(4, size=100), rng.random(100) < 0.5, strict=True)):
-            lookout.take(n, Observation(int(arm), 4.0, float(loss), None, None, law, 1.0), sequences)
+        for n, (arm, loss) in enumerate(
+            zip(rng.integers(4, size=100), rng.random(100) < 0.5, strict=True)
+        ):
+            lookout.take(
+                n, Observation(int(arm), 4.0, float(loss), None, None, law, 1.0), sequences
+            )
         raised += lookout.alarm.raised > 0
     assert 20 < raised <= 200 + 4.0 * (200.0 / 3.0) ** 0.5
     # A median of 900 looks until 100,000 for a difference of 0.1 (3,000 fail in fewer than 1 of 1,000 runs).

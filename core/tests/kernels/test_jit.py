@@ -112,7 +112,9 @@ def test_functions_from_elsewhere_are_not_kept() -> None:
     assert folder is None or not list(Path(folder).rglob("*test_jit*"))
 
 
-def test_compiling_threads_keep_to_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiling_threads_keep_to_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The setting for the folder is global in Numba: threads must not change it for each other, or machine
     # code lands in the working folder.
     code = """
@@ -179,7 +181,9 @@ def test_processes_that_compile_at_once_do_not_mix_up_their_code(tmp_path: Path)
         return [sys.executable, str(script), str(number), what, str(go)]
 
     started = [subprocess.Popen(command(number, "compile"), env=environment) for number in range(2)]
-    while len(list(tmp_path.glob("ready *"))) < 2 and all(process.poll() is None for process in started):
+    while len(list(tmp_path.glob("ready *"))) < 2 and all(
+        process.poll() is None for process in started
+    ):
         time.sleep(0.01)
     go.touch()
     assert [process.wait() for process in started] == [0] * 2
@@ -190,8 +194,12 @@ def test_processes_that_compile_at_once_do_not_mix_up_their_code(tmp_path: Path)
 def test_no_two_policies_share_a_name_in_machine_code() -> None:
     # Code is linked by the names of functions and argument types. With the same name twice, a process that
     # loaded what two others compiled ran UCB1 as Exp3: both have Params of a single number.
-    kinds = [kind for kind in dc.Policy.known().values() if kind.__module__.startswith("decoupled.")]
-    policies = [kind() for kind in kinds if kind is not dc.Forgetting]  # which has the code of its policy
+    kinds = [
+        kind for kind in dc.Policy.known().values() if kind.__module__.startswith("decoupled.")
+    ]
+    policies = [
+        kind() for kind in kinds if kind is not dc.Forgetting
+    ]  # which has the code of its policy
     entries = [policy.entries() for policy in policies]
     assert len({typeof(policy.params()).name for policy in policies}) == len(policies) > 4
     assert len({each.__qualname__ for entry in entries for each in entry}) == 3 * len(policies)

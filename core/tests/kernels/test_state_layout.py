@@ -49,7 +49,10 @@ def test_rows_and_squares_share_no_number_and_some_arms_take_along_their_own_pai
     assert np.array_equal(np.concatenate([row.ravel() for row in rows]), state.ints.ravel())
     rows[3][1, 2] = -1
     assert (state.ints == -1).sum() == 1  # a view: compiled code sees what is written
-    assert LAYOUT.new_state(MOST_PAIRED_ARMS).ints.shape == (2 + 2 * MOST_PAIRED_ARMS, MOST_PAIRED_ARMS)
+    assert LAYOUT.new_state(MOST_PAIRED_ARMS).ints.shape == (
+        2 + 2 * MOST_PAIRED_ARMS,
+        MOST_PAIRED_ARMS,
+    )
     with pytest.raises(dc.ParameterError, match=r"arms = 1001: must not exceed 1000 .* fewer arms"):
         LAYOUT.new_state(MOST_PAIRED_ARMS + 1)
     LAYOUT._replace(pairs=()).new_state(MOST_PAIRED_ARMS + 1)
@@ -79,12 +82,17 @@ def test_places_are_those_of_the_names() -> None:
 
 
 @pytest.mark.parametrize(("numbers", "advisers"), [(0, 0), (2, 3)])
-def test_the_places_of_a_contextual_ladder_are_those_of_every_layout(numbers: int, advisers: int) -> None:
+def test_the_places_of_a_contextual_ladder_are_those_of_every_layout(
+    numbers: int, advisers: int
+) -> None:
     S, R, _ = contextual_state.layout(numbers, advisers).places()
     for ours, whole in ((contextual_state.S, S), (contextual_state.R, R)):
         assert {name: getattr(whole, name) for name in ours._fields} == ours._asdict()
     if numbers:
-        assert (S.number_given, R.advice) == (contextual_state.NUMBERS_AT, contextual_state.ADVICE_AT)
+        assert (S.number_given, R.advice) == (
+            contextual_state.NUMBERS_AT,
+            contextual_state.ADVICE_AT,
+        )
     # Its two ladders are slices with the places of a ladder.
     ladder, shift = ladder_state.S._asdict(), S.segment_round
     assert {name: getattr(S, f"segment_{name}") - shift for name in ladder} == ladder
@@ -110,7 +118,17 @@ def test_newcomers_find_nothing_but_room() -> None:
     state = numbered(3)
     state.scalars[0] = 9.0
     whole = LAYOUT.extend(state, 2)
-    assert whole.scalars.tolist() == [9.0, 5.0, 77.5, 77.5, 77.5, 0.0, 0.0, 9.0, 77.5]  # it forgets nothing
+    assert whole.scalars.tolist() == [
+        9.0,
+        5.0,
+        77.5,
+        77.5,
+        77.5,
+        0.0,
+        0.0,
+        9.0,
+        77.5,
+    ]  # it forgets nothing
     assert LAYOUT.row(whole, "sums").tolist() == [*LAYOUT.row(state, "sums").tolist(), 0.0, 0.0]
     assert LAYOUT.row(whole, "counts").tolist() == [*LAYOUT.row(state, "counts").tolist(), 0, 0]
     for name in ("duels", "wins"):

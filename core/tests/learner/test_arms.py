@@ -32,7 +32,9 @@ def used(policy: dc.Policy, rounds: int = 40, seed: int = 3) -> dc.Learner:
     script = random.Random(seed)
     for _ in range(rounds):
         decision = learner.decide()
-        learner.observe(decision, loss=script.random() * (0.3 + 0.1 * NAMES.index(str(decision.explore))))
+        learner.observe(
+            decision, loss=script.random() * (0.3 + 0.1 * NAMES.index(str(decision.explore)))
+        )
     return learner
 
 
@@ -51,7 +53,12 @@ def test_newcomers_start_level_with_the_leader_or_unseen(policy: dc.Policy) -> N
     learner.add_arms(["x", 9])
     new = state_of(learner)
     for name in layout.learned:
-        if name not in ("roots", "level", "excess", "excess_exploit"):  # solutions, which have changed
+        if name not in (
+            "roots",
+            "level",
+            "excess",
+            "excess_exploit",
+        ):  # solutions, which have changed
             row = new[name] if name in layout.scalars else new[name][:5]
             row = row[:, :5] if name in layout.pairs else row
             assert np.array_equal(row, old[name]), name
@@ -105,7 +112,10 @@ def test_feedback_of_a_retired_arm_is_as_good_as_that_of_one_that_stayed(policy:
     late.retire_arms(gone)
     assert diagnostics(early)["round"] == diagnostics(late)["round"]
     assert (
-        diagnostics(early)["observed"] == diagnostics(late)["observed"] == early.round - 1 == late.round - 1
+        diagnostics(early)["observed"]
+        == diagnostics(late)["observed"]
+        == early.round - 1
+        == late.round - 1
     )
     np.testing.assert_allclose(early.estimates(), late.estimates(), rtol=1e-12)
     if not isinstance(policy, dc.JinHybrid):  # rates that follow laws with the arm in them
@@ -209,7 +219,9 @@ def test_the_form_for_many_arms_begins_where_they_are_many_and_pairs_have_a_limi
 
 
 @pytest.mark.parametrize(("mean", "least", "most"), [(0.2, 0.95, 1.0), (0.5, 0.0, 0.05)])
-def test_a_better_newcomer_is_found_and_a_worse_one_dropped(mean: float, least: float, most: float) -> None:
+def test_a_better_newcomer_is_found_and_a_worse_one_dropped(
+    mean: float, least: float, most: float
+) -> None:
     means = {"good": 0.3, **{f"bad {i}": 0.5 for i in range(5)}, "new": mean}
     shares = []
     for seed in range(6):

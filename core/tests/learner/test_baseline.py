@@ -55,7 +55,9 @@ def test_estimates_stay_unbiased_whatever_is_predicted(policy: dc.Policy, meanwh
 
 
 @every_centred
-def test_perfect_predictions_leave_no_noise_and_arms_that_are_away_no_bias(policy: dc.Policy) -> None:
+def test_perfect_predictions_leave_no_noise_and_arms_that_are_away_no_bias(
+    policy: dc.Policy,
+) -> None:
     # A decision teaches the exact loss of every arm that passes the gate, whichever arm it explores. A soft gate lets
     # predictions pass up to its bound.
     learner = trained(policy)
@@ -95,8 +97,12 @@ def test_the_gate_is_the_policys_own(kappa: float) -> None:
         learner.observe(decision, loss=loss)
         twin.learn(explored(decision), decision.weight, loss, b)
         np.testing.assert_allclose(learner.estimates(), twin.estimates, rtol=1e-10, atol=1e-10)
-        np.testing.assert_allclose(learner.exploration_probabilities(), twin.exploration_law(), rtol=1e-9)
-        assert diagnostics(learner)["rise"] == pytest.approx(twin.mean - 0.5)  # the mean still learns
+        np.testing.assert_allclose(
+            learner.exploration_probabilities(), twin.exploration_law(), rtol=1e-9
+        )
+        assert diagnostics(learner)["rise"] == pytest.approx(
+            twin.mean - 0.5
+        )  # the mean still learns
     assert closed > 0 or kappa < 0.5
 
 
@@ -135,7 +141,9 @@ def test_a_decision_that_only_explores_and_many_at_once_take_it_too() -> None:
 def test_many_at_once_keep_one_prediction() -> None:
     """Each with its own, these would keep 16 MB."""
     policy = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred")
-    learner = with_learned(policy.start(5_000, seed=1), {}, round=10**9)  # so late that every arm has one
+    learner = with_learned(
+        policy.start(5_000, seed=1), {}, round=10**9
+    )  # so late that every arm has one
     learner.decide()
     assert bytes_kept(lambda: learner.decide(count=200, baseline=[0.25] * 5_000)) < 1_000_000
     assert len(kept_by(learner)[learner.pending[-1].id].by_arm) == 5_000
@@ -169,7 +177,9 @@ def test_a_good_model_lowers_regret_and_a_bad_one_is_outlived() -> None:
     assert none < bad < 60.0
 
 
-@pytest.mark.parametrize("policy", [dc.Ladder(), CENTRED_FTPL, dc.Exp3(estimator="centred")], ids=repr)
+@pytest.mark.parametrize(
+    "policy", [dc.Ladder(), CENTRED_FTPL, dc.Exp3(estimator="centred")], ids=repr
+)
 def test_baselines_that_are_computed_late_are_those_of_their_round(policy: dc.Policy) -> None:
     """A decision's baselines are computed when its round ends, if at all; the learner below has them at once."""
     lazy, eager = (policy.start(arms=["a", "b", "c", "d"], seed=5) for _ in range(2))

@@ -22,7 +22,8 @@ COSTS = {"a": 0.1, "b": 0.7, "c": 2.3}
 Step = tuple[float, list[str] | None]
 steps = st.lists(
     st.tuples(
-        st.sampled_from([0.0, 0.1, 1.0, 7.0, 30.0]), st.sampled_from([None, ["a"], ["a", "b"], ["b", "c"]])
+        st.sampled_from([0.0, 0.1, 1.0, 7.0, 30.0]),
+        st.sampled_from([None, ["a"], ["a", "b"], ["b", "c"]]),
     ),
     min_size=1,
     max_size=60,
@@ -63,7 +64,11 @@ def test_a_share_is_a_coin_of_its_own_seed() -> None:
     """The counts lie within 5 standard deviations: for a fair coin of this probability that fails in 1 of 10^6 seeds."""
     for share, decisions in ((0.1, 20_000), (0.5, 5_000)):
         made = looks(dc.Meter(dc.Budget(share=share), seed=7), decisions)
-        for part in (made, made[::10], made[3::10]):  # a rule with a period of ten would fail on parts
+        for part in (
+            made,
+            made[::10],
+            made[3::10],
+        ):  # a rule with a period of ten would fail on parts
             deviation = (len(part) * share * (1 - share)) ** 0.5
             assert abs(sum(part) - len(part) * share) < 5 * deviation
         again = dc.Meter(dc.Budget(share=share), seed=7)
@@ -140,10 +145,17 @@ def test_windows_periods_and_prices_are_taken_as_they_are_written() -> None:
     )
     assert [limit for _, _, limit in made] == [None, None, "rate", None, "rate"]
     budget = dc.Budget(cost=0.1, total=0.3)  # 0.1 + 0.1 + 0.1 > 0.3 as floats
-    assert [limit for _, _, limit in played(budget, [(0.0, None)] * 4)] == [None, None, None, "total"]
+    assert [limit for _, _, limit in played(budget, [(0.0, None)] * 4)] == [
+        None,
+        None,
+        None,
+        "total",
+    ]
     meter = dc.Meter(dc.Budget(cost=1, allowance=(1, 10)))
     meter.count("a", 25.0)
-    assert [meter.limit(ARMS, now) for now in (19.0, 25.0, 29.0, 30.0)] == ["allowance"] * 3 + [None]
+    assert [meter.limit(ARMS, now) for now in (19.0, 25.0, 29.0, 30.0)] == ["allowance"] * 3 + [
+        None
+    ]
 
 
 def test_a_budget_does_not_change_what_is_learned_from_what_is_explored() -> None:
@@ -208,7 +220,11 @@ def test_threads_that_decide_and_pay_at_once_never_exceed_the_total() -> None:
     sys.setswitchinterval(1e-6)  # threads take turns in the middle of calls
     try:
         for run in range(200):
-            learner, paid, highest = dc.FTPL().start(ARMS, seed=run), list[Decimal](), list[Decimal]()
+            learner, paid, highest = (
+                dc.FTPL().start(ARMS, seed=run),
+                list[Decimal](),
+                list[Decimal](),
+            )
             meter = dc.Meter(dc.Budget(cost=COSTS, total=9), seed=run)
 
             def client(number: int, known: Any = (learner, meter, paid, highest)) -> None:
@@ -322,7 +338,9 @@ def test_the_memory_of_what_was_spent_is_bounded_and_never_counts_less() -> None
     for seconds in (3.0, 7.0, 50.0, 400.0, 4_000.0, 10**6):
         window = int(now // seconds)
         true = sum(int(at // seconds) == window for at in times)
-        found = meter.following(dc.Budget(cost=1, allowance=(10**6, seconds))).used(now)["allowance"]
+        found = meter.following(dc.Budget(cost=1, allowance=(10**6, seconds))).used(now)[
+            "allowance"
+        ]
         assert true <= found <= 1.2 * true + 10
 
 
@@ -337,7 +355,9 @@ def test_a_meter_that_an_earlier_version_wrote_counts_its_period() -> None:
     loaded.charge("one", 0.5)
     loaded.charge("two", 0.5)  # of a period before
     assert loaded.used(530.0) == {"allowance": 1.5, "above": 0}
-    assert loaded.following(dc.Budget(cost=1, allowance=(5, 1_000.0))).used(530.0)["allowance"] == 1.5
+    assert (
+        loaded.following(dc.Budget(cost=1, allowance=(5, 1_000.0))).used(530.0)["allowance"] == 1.5
+    )
 
 
 def play(learner: dc.Learner, meter: dc.Meter, better: str, decisions: int) -> int:
@@ -391,7 +411,10 @@ def test_what_is_asked_in_between_does_not_change_what_is_explored() -> None:
         for _ in range(400):
             decision = meter.decide(learner)
             explored.append(isinstance(decision, dc.Decision))
-            if isinstance(decision, dc.Decision) and (decision.explore, int(decision.id[-1]) % 5) == (
+            if isinstance(decision, dc.Decision) and (
+                decision.explore,
+                int(decision.id[-1]) % 5,
+            ) == (
                 "b",
                 0,
             ):

@@ -91,7 +91,9 @@ def counted(runs: int, rounds: int) -> Claims:
         best = [{"abc"[arm] for arm, loss in enumerate(row) if loss == min(row)} for row in means]
         pairs = list(zip(verdicts, best, strict=True))
         wrong_verdicts += any(not names.isdisjoint(map(str, found.out)) for found, names in pairs)
-        wrong_releases += any("a" in names and segment in left for segment, names in enumerate(best))
+        wrong_releases += any(
+            "a" in names and segment in left for segment, names in enumerate(best)
+        )
         decided += sum(found.state == "decided" for found in verdicts)
     return Claims(wrong_verdicts, wrong_releases, decided)
 
@@ -146,7 +148,9 @@ def test_each_segment_has_the_verdict_of_its_own_rounds_at_its_share_of_the_risk
 def test_a_watched_learner_tells_verdicts_by_segment_without_guardrails() -> None:
     learner = POLICY.start(["a", "b"], seed=seeded(4))
     learner.watch(by_segment=True)
-    assert learner.inference.verdict(context={"subject": 0}).text == "too early: nothing was observed"
+    assert (
+        learner.inference.verdict(context={"subject": 0}).text == "too early: nothing was observed"
+    )
     late = learner.decide(context={"subject": 0})
     prompt = learner.decide(context={"subject": 1})
     learner.observe(prompt, loss=0.5)
@@ -168,7 +172,9 @@ def test_a_watched_learner_tells_verdicts_by_segment_without_guardrails() -> Non
     before = learner.to_json()
     for risk in (0.0, 1.2):
         for subject in (0, "new"):
-            with pytest.raises(dc.ParameterError, match=f"risk = {risk}: must be a finite number above"):
+            with pytest.raises(
+                dc.ParameterError, match=f"risk = {risk}: must be a finite number above"
+            ):
                 learner.inference.verdict(context={"subject": subject}, risk=risk)
     assert learner.to_json() == before
 

@@ -35,9 +35,16 @@ def after(policy: dc.Policy, rounds: int) -> dc.Learner:
 
 def test_a_learner_plays_as_with_newton() -> None:
     conic, newton = after(dc.TsallisINF(solver="scs"), 100), after(dc.TsallisINF(), 100)
-    assert np.abs(conic.exploitation_probabilities() - newton.exploitation_probabilities()).max() < 1e-5
-    assert np.abs(conic.exploration_probabilities() - newton.exploration_probabilities()).max() < 1e-5
-    assert [conic.decide().explore for _ in range(50)] == [newton.decide().explore for _ in range(50)]
+    assert (
+        np.abs(conic.exploitation_probabilities() - newton.exploitation_probabilities()).max()
+        < 1e-5
+    )
+    assert (
+        np.abs(conic.exploration_probabilities() - newton.exploration_probabilities()).max() < 1e-5
+    )
+    assert [conic.decide().explore for _ in range(50)] == [
+        newton.decide().explore for _ in range(50)
+    ]
 
 
 def test_a_solver_that_fails_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +62,9 @@ def test_a_solver_that_fails_changes_nothing(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_what_the_solver_cannot_do_is_said() -> None:
-    script = "import sys; sys.modules['scs'] = None\nimport decoupled as dc\ndc.TsallisINF(solver='scs')"
+    script = (
+        "import sys; sys.modules['scs'] = None\nimport decoupled as dc\ndc.TsallisINF(solver='scs')"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert "pip install 'decoupled-bandits[conic]'" in done.stderr
     with pytest.raises(dc.ParameterError, match="did you mean 'newton'"):

@@ -82,7 +82,9 @@ def test_a_log_brings_no_baseline_and_leaves_none_behind() -> None:
 
 def test_decisions_of_one_round_share_their_baseline() -> None:
     # Otherwise a hundred thousand pending decisions would hold as many arrays.
-    learner = with_learned(REDUCED.start(2_000, seed=1), {}, round=50_000)  # so late that every arm has one
+    learner = with_learned(
+        REDUCED.start(2_000, seed=1), {}, round=50_000
+    )  # so late that every arm has one
 
     def play_a_round() -> None:
         for _ in range(200):

@@ -52,7 +52,9 @@ def test_names_may_come_in_any_iterable(arms: Any) -> None:
 
 @every_policy
 @pytest.mark.parametrize("available", [None, [3, 1, 2]])
-def test_count_gives_what_single_decisions_give(policy: dc.Policy, available: list[int] | None) -> None:
+def test_count_gives_what_single_decisions_give(
+    policy: dc.Policy, available: list[int] | None
+) -> None:
     at_once, singly = trained(policy), trained(policy)
     together = at_once.decide(count=20, available=available)
     assert together == [singly.decide(available=available) for _ in range(20)]
@@ -81,7 +83,9 @@ def test_a_decision_is_an_ordinary_one() -> None:
 
 @needs_machine_code
 @pytest.mark.parametrize("part", ["decide", "update"])
-def test_machine_code_that_fails_changes_nothing(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_code_that_fails_changes_nothing(
+    part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     learner = dc.FTPL().start(3, seed=7)
     decision = learner.decide()
     failing = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(lambda block: 1)
@@ -100,7 +104,9 @@ def test_a_call_keeps_its_arrays(part: str) -> None:
     """A decision among some arms is drawn by a call of an object that nobody else holds."""
     policy = dc.FTPL()
     state = policy.layout.new_state(2)
-    calls = bound(policy.entries(), np.array(policy.params()), state, new_stream(np.random.SeedSequence(7)))
+    calls = bound(
+        policy.entries(), np.array(policy.params()), state, new_stream(np.random.SeedSequence(7))
+    )
     rows, call = weakref.ref(state.floats), getattr(calls, part)
     del state, calls
     gc.collect()
@@ -121,7 +127,9 @@ def test_a_seed_of_any_kind_settles_every_draw(seed: Any) -> None:
 
 def test_different_seeds_and_none_differ() -> None:
     learners = [dc.FTPL().start(arms=10, seed=seed) for seed in (0, 1, 2, None, None)]
-    learners += [dc.FTPL().start(arms=10, seed=child) for child in np.random.SeedSequence(0).spawn(2)]
+    learners += [
+        dc.FTPL().start(arms=10, seed=child) for child in np.random.SeedSequence(0).spawn(2)
+    ]
     plays = {tuple(decision.explore for decision in each.decide(count=40)) for each in learners}
     assert len(plays) == len(learners)
 
@@ -148,7 +156,9 @@ def test_ids_are_unique_across_learners_and_forks() -> None:
 @pytest.mark.parametrize("policy", [dc.FTPL(), dc.Ladder()], ids=repr)
 def test_exact_probabilities_of_too_many_arms_are_refused(policy: dc.Policy) -> None:
     learner = policy.start(MOST_ARMS + 1, seed=7)
-    with pytest.raises(dc.UnsupportedError, match=r"at most 100,000.*name the arms .* with available="):
+    with pytest.raises(
+        dc.UnsupportedError, match=r"at most 100,000.*name the arms .* with available="
+    ):
         learner.exploitation_probabilities()
     assert learner.exploitation_probabilities(available=range(10)).sum() == pytest.approx(1.0)
     assert learner.exploration_probabilities().sum() == pytest.approx(1.0)

@@ -18,7 +18,9 @@ def test_a_tag_is_set_before_the_first_decision_and_must_be_a_name() -> None:
             learner.tag = tag
     learner.tag = "one"
     decision = learner.decide()
-    with pytest.raises(dc.ParameterError, match=r"^tag = 'two': cannot be set while decisions are pending"):
+    with pytest.raises(
+        dc.ParameterError, match=r"^tag = 'two': cannot be set while decisions are pending"
+    ):
         learner.tag = "two"
     learner.observe(decision, 0.5)
     learner.tag = "two"
@@ -90,7 +92,9 @@ def test_a_declared_loss_is_a_loss_and_says_nothing_about_a_judge() -> None:
 
 
 @pytest.mark.parametrize("labels", [None, dc.Labels(share=0.5)])
-def test_configured_evidence_is_that_of_a_learner_that_was_watched_so(labels: dc.Labels | None) -> None:
+def test_configured_evidence_is_that_of_a_learner_that_was_watched_so(
+    labels: dc.Labels | None,
+) -> None:
     wanted, changed = (
         dc.Ladder().start(arms=2, seed=1, loss_range=(0, 10), labels=labels) for _ in range(2)
     )

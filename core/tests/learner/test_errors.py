@@ -29,16 +29,22 @@ from decoupled import errors
         (dc.UnsupportedError, NotImplementedError),
     ],
 )
-def test_each_is_an_error_of_python_too(error: type[dc.DecoupledError], builtin: type[Exception]) -> None:
+def test_each_is_an_error_of_python_too(
+    error: type[dc.DecoupledError], builtin: type[Exception]
+) -> None:
     assert error.__bases__ == (dc.DecoupledError, builtin)
 
 
 def test_the_tree_has_no_other_branches(learner: dc.Learner) -> None:
     assert dc.DecoupledError.__bases__ == (Exception,)
     page = Path(__file__).parents[3] / "docs" / "api" / "errors.md"
-    documented = set(re.findall(r"::: decoupled\.(\w+Error)\n", page.read_text())) - {"DecoupledError"}
+    documented = set(re.findall(r"::: decoupled\.(\w+Error)\n", page.read_text())) - {
+        "DecoupledError"
+    }
     # The service, which is optional, has its own errors below one more branch.
-    known = {each for each in dc.DecoupledError.__subclasses__() if each.__module__ == errors.__name__}
+    known = {
+        each for each in dc.DecoupledError.__subclasses__() if each.__module__ == errors.__name__
+    }
     assert {branch.__name__ for branch in known} == documented <= set(dir(dc))
     # So that code that passes it on can give a remedy that its readers can follow.
     with pytest.raises(dc.LossError) as caught:
@@ -136,9 +142,20 @@ ENDS = "must be two finite numbers, the lower first; ...the default is (0, 1)"
 LEFT = "and at least two must stay; add others first"
 STARTING: list[Row] = [
     *each_of(
-        ARM, starting, "arms", "must be a number or a list of names; ", "abc", b"a", True, 2.0, None, len
+        ARM,
+        starting,
+        "arms",
+        "must be a number or a list of names; ",
+        "abc",
+        b"a",
+        True,
+        2.0,
+        None,
+        len,
     ),
-    *each_of(ARM, starting, "arms", "must be at least two; with one arm there is", 1, -3, [], ["only"]),
+    *each_of(
+        ARM, starting, "arms", "must be at least two; with one arm there is", 1, -3, [], ["only"]
+    ),
     (ARM, starting(arms=["a", "b", "a"]), f"arms: 'a' {TWICE}"),
     (ARM, starting(arms=[1, 2, np.int64(1)]), f"arms: 1 {TWICE}"),
     *(
@@ -155,18 +172,38 @@ STARTING: list[Row] = [
         for call in (starting(seed=each), one("fork", seed=each))
     ),
     *each_of(
-        PARAMETER, starting, "loss_range", ENDS, (0, 0), (1, 0), (0, math.inf), (math.nan, 1), (0, 1, 2)
+        PARAMETER,
+        starting,
+        "loss_range",
+        ENDS,
+        (0, 0),
+        (1, 0),
+        (0, math.inf),
+        (math.nan, 1),
+        (0, 1, 2),
     ),
     *each_of(PARAMETER, starting, "loss_range", ENDS, 5, None, "01", (False, True)),
     (PARAMETER, starting(loss_range=(0, 10**400)), f"loss_range = ...: {ENDS}"),
-    (PARAMETER, starting(loss_range=(-1e308, 1e308)), "loss_range = (-1e+308, 1e+308): is too wide: ...; "),
+    (
+        PARAMETER,
+        starting(loss_range=(-1e308, 1e308)),
+        "loss_range = (-1e+308, 1e+308): is too wide: ...; ",
+    ),
     *each_of(PARAMETER, starting, "max_pending", f"{WHOLE} 1 on; the default is 100000", 0, None),
     *each_of(PARAMETER, starting, "max_pending", "must not exceed", 10**16),
 ]
 ARMS_AND_COUNTS: list[Row] = [
     (PARAMETER, one("decide", 0), f"count = 0: {WHOLE} 1 on; leave it out for a single decision"),
-    (PARAMETER, one("decide", 2.0), f"count = 2.0: {WHOLE} 1 on; leave it out for a single decision"),
-    (PARAMETER, one("decide", 11), "count = 11: must not exceed max_pending = 10; raise max_pending in"),
+    (
+        PARAMETER,
+        one("decide", 2.0),
+        f"count = 2.0: {WHOLE} 1 on; leave it out for a single decision",
+    ),
+    (
+        PARAMETER,
+        one("decide", 11),
+        "count = 11: must not exceed max_pending = 10; raise max_pending in",
+    ),
     (PARAMETER, one("decide", 10**30), f"count = {10**30}: must not exceed max_pending = 10; "),
     *(
         (ARM, one(call, available=given), message)
@@ -181,8 +218,14 @@ ARMS_AND_COUNTS: list[Row] = [
             ("left", f"available = 'left': {NO_LIST}"),
             (0, f"available = 0: {NO_LIST}"),
             ([], "available = []: names no arm; leave it out if every arm is available"),
-            (["left", "rigth"], "arm = 'rigth': is not an arm of this learner; did you mean 'right'?"),
-            (["LEFT"], "arm = 'LEFT': is not an arm of this learner; known are 'left', 'right', 'middle'"),
+            (
+                ["left", "rigth"],
+                "arm = 'rigth': is not an arm of this learner; did you mean 'right'?",
+            ),
+            (
+                ["LEFT"],
+                "arm = 'LEFT': is not an arm of this learner; known are 'left', 'right', 'middle'",
+            ),
             ([["left"]], "arm = ['left']: is not an arm of this learner; "),
             ([True], "arm = True: is not an arm of this learner; known are"),
         )
@@ -194,17 +237,27 @@ ARMS_AND_COUNTS: list[Row] = [
             ("ab", f"available = 'ab': {NO_LIST}"),
             (0, f"available = 0: {NO_LIST}"),
             ([], "available = []: names no arm; leave it out if every arm is available"),
-            (["left", "rigth"], "arm = 'rigth': is not an arm of this learner; did you mean 'right'?"),
+            (
+                ["left", "rigth"],
+                "arm = 'rigth': is not an arm of this learner; did you mean 'right'?",
+            ),
         )
     ),
     (ARM, one("add_arms", ["x", "left"]), "names: 'left' is already an arm of this learner; "),
     (ARM, one("add_arms", ["x", "y", "x"]), f"names: 'x' {TWICE}"),
-    *((ARM, one("add_arms", ["x", each]), f"names: {each!r} {NO_NAME}") for each in (None, True, 1.0)),
+    *(
+        (ARM, one("add_arms", ["x", each]), f"names: {each!r} {NO_NAME}")
+        for each in (None, True, 1.0)
+    ),
     *((ARM, one("add_arms", each), f"names = {each!r}: {NO_LIST}") for each in ("xyz", 3)),
     (ARM, one("add_arms", np.zeros((2, 2))), f"names = ...: {NO_LIST}"),
     (ARM, one("retire_arms", ["left", "B"]), "arm = 'B': is not an arm of this learner; "),
     (ARM, one("retire_arms", "left"), f"names = 'left': {NO_LIST}"),
-    (ARM, one("retire_arms", ARMS[:2]), f"names = ['left', 'right']: would leave 1 of 3 arms, {LEFT}"),
+    (
+        ARM,
+        one("retire_arms", ARMS[:2]),
+        f"names = ['left', 'right']: would leave 1 of 3 arms, {LEFT}",
+    ),
     (ARM, one("retire_arms", ARMS), f"names = ...: would leave 0 of 3 arms, {LEFT}"),
     *(
         (PARAMETER, one(call, key=key), f"key: {message}")
@@ -236,7 +289,11 @@ PREDICTIONS: list[Row] = [
         (LOSS, np.array([0.1, 0.2, np.nan]), "baseline[2] = nan: is not a number; give a mapping"),
         (LOSS, np.array([0.1, -0.2, 9.0]), "baseline[1] = -0.2: must lie in [0.0, 1.0]; "),
         (LOSS, [0.1, "0.2", 0.3], "baseline[1] = '0.2': is a str; give a number in [0.0, 1.0]"),
-        (LOSS, {"left": 0.1, "right": None}, "baseline['right'] = None: is missing; give a mapping"),
+        (
+            LOSS,
+            {"left": 0.1, "right": None},
+            "baseline['right'] = None: is missing; give a mapping",
+        ),
         (ARM, {"left": 0.1, "z": 0.2}, "arm = 'z': is not an arm of this learner"),
     )
 ]
@@ -263,16 +320,34 @@ LOSSES: list[Row] = [
         for call in (observing, by_id)
         for each, message in (
             *((each, OUTSIDE.split("...")[0]) for each in NUMBERS),
-            *((each, "is not a number; report the loss when") for each in (math.nan, np.float64("nan"))),
-            *((each, f"is a...{type(each).__name__}; give a number in [0.0, 1.0]") for each in NO_NUMBERS),
+            *(
+                (each, "is not a number; report the loss when")
+                for each in (math.nan, np.float64("nan"))
+            ),
+            *(
+                (each, f"is a...{type(each).__name__}; give a number in [0.0, 1.0]")
+                for each in NO_NUMBERS
+            ),
         )
     ),
     (LOSS, observing(), f"loss, reward: neither was given; {NEITHER}"),
-    (LOSS, observing(loss=0.25, reward=0.75), f"loss = 0.25, reward = 0.75: both were given; {NEITHER}"),
-    (PARAMETER, observing(preference="red"), "preference = 'red': must be 'explore' or 'tie' or 'exploit'"),
+    (
+        LOSS,
+        observing(loss=0.25, reward=0.75),
+        f"loss = 0.25, reward = 0.75: both were given; {NEITHER}",
+    ),
+    (
+        PARAMETER,
+        observing(preference="red"),
+        "preference = 'red': must be 'explore' or 'tie' or 'exploit'",
+    ),
     (LOSS, observing(loss=0.5, preference="tie"), "preference, loss: both were given"),
     (LOSS, observing(reward=0.5, preference="tie"), "preference, reward: both were given"),
-    (FEEDBACK, observing(1, preference="tie"), "decision ...: has no exploited arm to compare with"),
+    (
+        FEEDBACK,
+        observing(1, preference="tie"),
+        "decision ...: has no exploited arm to compare with",
+    ),
     *(
         (FEEDBACK, call, f"decision {each!r}: {MADE}")
         for each in NO_DECISIONS
@@ -280,10 +355,18 @@ LOSSES: list[Row] = [
     ),
     (FEEDBACK, one("forget", STRANGER), f"decision '0badbeef-1': {MADE}"),
     (FEEDBACK, one("observe", STRANGER, loss=0.5), f"decision '0badbeef-1': {MADE}"),
-    (FEEDBACK, lambda x: x.observe(x.pending[0]._replace(id=[1]), 0.5), "decision [1]: was never made"),
+    (
+        FEEDBACK,
+        lambda x: x.observe(x.pending[0]._replace(id=[1]), 0.5),
+        "decision [1]: was never made",
+    ),
     (FEEDBACK, lambda x: x.observe(x.fork(seed=1).decide(), 0.5), "decision ...: was never made"),
     *(
-        (FEEDBACK, call, "decision ...: is pending with other contents; give the decision as this learner")
+        (
+            FEEDBACK,
+            call,
+            "decision ...: is pending with other contents; give the decision as this learner",
+        )
         for call in (
             lambda x: x.forget(x.pending[0]._replace(weight=9.0)),
             lambda x: x.observe(x.pending[0]._replace(explore="other"), loss=0.5),
@@ -294,11 +377,17 @@ LOSSES: list[Row] = [
         (FEEDBACK, lambda x, end=end: x.forget(f"{x.tag}{end}"), "decision ...: was never made")
         for end in ("-4", "-0", "-", "--1", "", f"-{'9' * 5000}")
     ),
-    (IndexError, lambda x: x.observe(tuple.__new__(dc.Decision, ()), 0.5), "tuple index out of range"),
+    (
+        IndexError,
+        lambda x: x.observe(tuple.__new__(dc.Decision, ()), 0.5),
+        "tuple index out of range",
+    ),
 ]
 GOOD: list[Any] = [("left", 0.5, 0.25), {"explore": "right", "propensity": 1, "loss": 0}]
 NO_PROPENSITY = "a log without propensities cannot be replayed (docs: In operation, A log without"
-SHAPE = "must be (arm, propensity, loss), or a mapping with the keys 'explore', 'propensity' and 'loss'"
+SHAPE = (
+    "must be (arm, propensity, loss), or a mapping with the keys 'explore', 'propensity' and 'loss'"
+)
 RECORDS: list[Row] = [
     *(
         (
@@ -309,12 +398,29 @@ RECORDS: list[Row] = [
         for each in (0, -0.5, 1.0000001, math.inf, "0.5", True, [0.5], 1e-51)
     ),
     *(
-        (LOSS, one("replay", [*GOOD, ("left", 0.5, each)]), f"records[2]: loss = {each}: is ...; leave out")
+        (
+            LOSS,
+            one("replay", [*GOOD, ("left", 0.5, each)]),
+            f"records[2]: loss = {each}: is ...; leave out",
+        )
         for each in (None, math.nan)
     ),
     *(
-        (PARAMETER, one("replay", [*GOOD, each]), f"records[2] = {each!r}: {SHAPE}; correct that record")
-        for each in (("left", 0.5), ("left", 0.5, 0.5, 0.5), (), 5, None, {}, {"explore": "left"}, "ab")
+        (
+            PARAMETER,
+            one("replay", [*GOOD, each]),
+            f"records[2] = {each!r}: {SHAPE}; correct that record",
+        )
+        for each in (
+            ("left", 0.5),
+            ("left", 0.5, 0.5, 0.5),
+            (),
+            5,
+            None,
+            {},
+            {"explore": "left"},
+            "ab",
+        )
     ),
     *(
         (
@@ -350,15 +456,27 @@ GUARDS_AND_BUDGETS: list[Row] = [
     ),
     (PARAMETER, cheapest(0.1, left=-1), "prices['left'] = -1: must be"),
     (ARM, cheapest(0.1, z=1), "prices = 'z': is not an arm"),
-    (PARAMETER, rules(cheapest_within=0.1, prices={"left": 1}), "prices = ...: has no price of the arm"),
+    (
+        PARAMETER,
+        rules(cheapest_within=0.1, prices={"left": 1}),
+        "prices = ...: has no price of the arm",
+    ),
     (PARAMETER, rules(cheapest_within=0.1, prices=[1, 2]), "prices = ...: must be a mapping"),
-    (PARAMETER, rules(switch_margin="a"), "switch_margin = 'a': must be a finite number of at least 0"),
+    (
+        PARAMETER,
+        rules(switch_margin="a"),
+        "switch_margin = 'a': must be a finite number of at least 0",
+    ),
     (PARAMETER, rules(switch_margin=2), "switch_margin = 2.0: must be below 1"),
     (ARM, rules(down="left"), "down = 'left': must be a list of arms"),
     (ARM, rules(pinned="z"), "pinned = 'z': is not an arm"),
     (ARM, rules(floors={0: 0.5}), "floors = 0: is not an arm"),
     (ARM, rules(down=ARMS), "down = ...: must not name every arm"),
-    (PARAMETER, lambda x: setattr(x, "guardrails", {"pinned": "left"}), "guardrails = ...: must be"),
+    (
+        PARAMETER,
+        lambda x: setattr(x, "guardrails", {"pinned": "left"}),
+        "guardrails = ...: must be",
+    ),
     *(
         (PARAMETER, lambda _, given=given: dc.Budget(**given), message)
         for given, message in (
@@ -378,10 +496,22 @@ COUPLED, PLAIN = dc.CoupledFTPL().start(3, seed=7), dc.FTPL().start(3, seed=7)
 STANDARD = "CoupledFTPL plays the standard game"
 NOT_OFFERED: list[Row] = [
     (UNSUPPORTED, lambda _: COUPLED.decide(key="session-17"), f"decide(key=...): {STANDARD}"),
-    (UNSUPPORTED, lambda _: COUPLED.observe(COUPLED.decide(), preference="tie"), f"preference: {STANDARD}"),
-    (UNSUPPORTED, lambda _: PLAIN.explore(baseline=[0.1] * 3), "baseline: the estimator of FTPL has none"),
+    (
+        UNSUPPORTED,
+        lambda _: COUPLED.observe(COUPLED.decide(), preference="tie"),
+        f"preference: {STANDARD}",
+    ),
+    (
+        UNSUPPORTED,
+        lambda _: PLAIN.explore(baseline=[0.1] * 3),
+        "baseline: the estimator of FTPL has none",
+    ),
     *(
-        (UNSUPPORTED, lambda _, each=each: each.start(3).decide(baseline=[0.1] * 3), "baseline: the")
+        (
+            UNSUPPORTED,
+            lambda _, each=each: each.start(3).decide(baseline=[0.1] * 3),
+            "baseline: the",
+        )
         for each in (dc.FTPL(), dc.CoupledTsallisINF(), dc.Forgetting(dc.FTPL(), period=29))
     ),
 ]
@@ -398,7 +528,11 @@ EVERYTHING = {
 
 @pytest.mark.parametrize(
     "row",
-    [pytest.param(row, id=f"{name} {row[2][:40]}") for name, rows in EVERYTHING.items() for row in rows],
+    [
+        pytest.param(row, id=f"{name} {row[2][:40]}")
+        for name, rows in EVERYTHING.items()
+        for row in rows
+    ],
 )
 def test_what_is_refused_says_why_and_changes_nothing(learner: dc.Learner, row: Row) -> None:
     check(learner, row)
@@ -407,9 +541,14 @@ def test_what_is_refused_says_why_and_changes_nothing(learner: dc.Learner, row: 
 @pytest.mark.parametrize("arm", [1.0, np.float64(1), np.True_, 1 + 0j], ids=repr)
 def test_names_that_are_whole_numbers_are_not_met_by_other_numbers(arm: Any) -> None:
     message = f"arm = {arm!r}: is not an arm of this learner; "
-    check(dc.FTPL().start(arms=3, seed=0), (ARM, one("decide", available=[arm]), f"{message}the arms"))
+    check(
+        dc.FTPL().start(arms=3, seed=0), (ARM, one("decide", available=[arm]), f"{message}the arms")
+    )
     check(dc.FTPL().start(arms=[1, 2, 3], seed=0), (ARM, one("decide", available=[arm]), message))
-    check(dc.FTPL().start(arms=[1, 2, 3], seed=0), (ARM, one("replay", [(arm, 0.5, 0.5)]), "records[0]: "))
+    check(
+        dc.FTPL().start(arms=[1, 2, 3], seed=0),
+        (ARM, one("replay", [(arm, 0.5, 0.5)]), "records[0]: "),
+    )
 
 
 @pytest.mark.parametrize("observed", [True, False])
@@ -419,7 +558,9 @@ def test_settled_decisions_are_told_from_unknown_ones(learner: dc.Learner, obser
         learner.observe(decision, loss=0.5)
     else:
         learner.forget(decision)
-    message = "decision ...: ...its feedback was already applied, or it was forgotten; send feedback once"
+    message = (
+        "decision ...: ...its feedback was already applied, or it was forgotten; send feedback once"
+    )
     check(learner, (FEEDBACK, one("observe", decision, loss=0.5), message))
 
 
@@ -458,7 +599,9 @@ AVERAGING = [dc.FollowTheLeader(), dc.TopTwo(), dc.UCB1(), dc.ThompsonSampling()
 
 @pytest.mark.parametrize("policy", WEIGHING, ids=lambda policy: policy.label)
 @pytest.mark.parametrize(
-    "log", [[("a", 1, 0.4), ("b", 1, 0.1), ("a", 1, 0.4)], [("b", 1.0, 0.4)]], ids=["many", "one record"]
+    "log",
+    [[("a", 1, 0.4), ("b", 1, 0.1), ("a", 1, 0.4)], [("b", 1.0, 0.4)]],
+    ids=["many", "one record"],
 )
 def test_a_log_that_was_not_randomised(policy: dc.Policy, log: list[Any]) -> None:
     """Its sums show how often an arm was tried, so the arm tried least would win."""
@@ -483,7 +626,9 @@ def test_to_a_mean_propensities_do_not_matter(policy: dc.Policy) -> None:
 
 def test_arms_that_never_occur_are_named_and_there_is_a_way_out(learner: dc.Learner) -> None:
     fresh = dc.FTPL().start(["a", "b", "c"], seed=0)
-    with pytest.warns(dc.UnseenArmWarning, match=r"^records: arm 'c' never occurs and has no loss") as one:
+    with pytest.warns(
+        dc.UnseenArmWarning, match=r"^records: arm 'c' never occurs and has no loss"
+    ) as one:
         fresh.replay([("a", 0.5, 0.4), ("b", 0.5, 0.4)])
     assert one[0].filename == __file__
     assert "in with add_arms()" in str(one[0].message)

@@ -62,9 +62,16 @@ def course(policy: dc.Policy, *rules: dc.Guardrails) -> tuple[list[Any], list[An
 
 
 @pytest.mark.parametrize("policy", DECOUPLED, ids=repr)
-def test_exploring_and_learning_are_equal_to_the_bit_with_and_without_guardrails(policy: dc.Policy) -> None:
+def test_exploring_and_learning_are_equal_to_the_bit_with_and_without_guardrails(
+    policy: dc.Policy,
+) -> None:
     plain = course(policy, *[dc.Guardrails()] * 4)
-    rules = (SHARES, dc.Guardrails(pinned="d"), dc.Guardrails(incumbent="c"), dc.Guardrails(holdout=0.5))
+    rules = (
+        SHARES,
+        dc.Guardrails(pinned="d"),
+        dc.Guardrails(incumbent="c"),
+        dc.Guardrails(holdout=0.5),
+    )
     guarded = course(policy, *rules)
     assert (guarded[0], guarded[2]) == (plain[0], plain[2])
     assert guarded[1] != plain[1]
@@ -73,7 +80,9 @@ def test_exploring_and_learning_are_equal_to_the_bit_with_and_without_guardrails
 
 
 @pytest.mark.parametrize("policy", [each for each in POLICIES if each.coupled], ids=repr)
-def test_a_policy_of_the_standard_game_refuses_rules_about_what_is_served(policy: dc.Policy) -> None:
+def test_a_policy_of_the_standard_game_refuses_rules_about_what_is_served(
+    policy: dc.Policy,
+) -> None:
     learner = policy.start(ARMS, seed=seeded(11))
     cheapest = dc.Guardrails(cheapest_within=0.1, prices=dict.fromkeys(ARMS, 1.0))
     for rules in (dc.Guardrails(pinned="a"), cheapest, dc.Guardrails(switch_margin=0.1)):
@@ -140,7 +149,9 @@ def test_a_pin_is_served_while_it_is_available_and_a_release_ends_it() -> None:
     assert {each.exploit for each in learner.decide(count=100)} <= {"a", "b", "c"}
 
 
-def test_arms_that_are_down_are_not_drawn_and_rules_that_come_back_do_not_repeat_their_draws() -> None:
+def test_arms_that_are_down_are_not_drawn_and_rules_that_come_back_do_not_repeat_their_draws() -> (
+    None
+):
     learner = trained(dc.Guardrails(down=["b"]))
     decisions = [*learner.decide(count=300), learner.explore(), learner.decide()]
     assert "b" not in {arm for each in decisions for arm in (each.exploit, each.explore)}
@@ -157,7 +168,9 @@ def test_arms_that_are_down_are_not_drawn_and_rules_that_come_back_do_not_repeat
     restored = dc.Learner.from_json(learner.to_json())
     restored.guardrails = SHARES
     assert [twin.exploit().guard for _ in range(50)] == first
-    assert [restored.exploit().guard for _ in range(50)] == [twin.exploit().guard for _ in range(50)]
+    assert [restored.exploit().guard for _ in range(50)] == [
+        twin.exploit().guard for _ in range(50)
+    ]
 
 
 def test_a_guarded_decision_is_a_decision() -> None:
@@ -178,7 +191,9 @@ def test_new_arms_do_not_change_the_rules_and_named_arms_do_not_retire() -> None
     learner.add_arms(["e"])
     assert learner.decide().exploit == "b"
     for name, rule in (("b", "pinned"), ("a", "floors"), ("c", "control")):
-        with pytest.raises(dc.ArmError, match=f"names = '{name}': is named by the guardrail '{rule}'"):
+        with pytest.raises(
+            dc.ArmError, match=f"names = '{name}': is named by the guardrail '{rule}'"
+        ):
             learner.retire_arms(["e", name])
     assert learner.arms == ("a", "b", "c", "d", "e")
     learner.guardrails = dc.Guardrails(down=["a", "c"])
@@ -268,9 +283,14 @@ def test_an_incumbent_is_released_on_evidence_since_it_was_set() -> None:
     assert 20 < took < 3_000
     assert observed(twin, losses, 20) == 20
     assert observed(twin, losses, 3_000) == took, "a saved learner knows since when"
-    fresh = dc.Learner(dc.Ladder(), list(losses), seed=seeded(7), guardrails=dc.Guardrails(incumbent="a"))
+    fresh = dc.Learner(
+        dc.Ladder(), list(losses), seed=seeded(7), guardrails=dc.Guardrails(incumbent="a")
+    )
     observed(fresh, losses, 20)
-    assert (twin.to_json() == learner.to_json(), observed(fresh, losses, 3_000) < 3_000) == (True, True)
+    assert (twin.to_json() == learner.to_json(), observed(fresh, losses, 3_000) < 3_000) == (
+        True,
+        True,
+    )
 
 
 def test_equal_arms_release_no_incumbent_whatever_was_seen_before_it_was_set() -> None:
@@ -302,7 +322,9 @@ def test_decisions_from_before_and_logs_do_not_release_an_incumbent() -> None:
 
 def test_another_incumbent_is_judged_from_its_own_start() -> None:
     losses = {"a": 0.6, "b": 0.2, "c": 0.7}
-    learner = dc.Learner(dc.Ladder(), list(losses), seed=seeded(7), guardrails=dc.Guardrails(incumbent="a"))
+    learner = dc.Learner(
+        dc.Ladder(), list(losses), seed=seeded(7), guardrails=dc.Guardrails(incumbent="a")
+    )
     observed(learner, losses, 2_000)
     assert learner.inference.incumbent_released
     learner.guardrails = learner.guardrails.updated(incumbent="c")
@@ -325,7 +347,9 @@ def always(cheap: float, dear: float) -> Losses:
     return lambda turn: {"cheap": cheap, "dear": dear}
 
 
-def worst_served(losses: Losses, guardrails: dc.Guardrails, seed: int, rounds: int, late: int = 0) -> float:
+def worst_served(
+    losses: Losses, guardrails: dc.Guardrails, seed: int, rounds: int, late: int = 0
+) -> float:
     """By how much an arm served by the rule was worse at most, at the moment of serving; -1 if none was ever served.
 
     That is the twin of the guarantee: the difference of the true means, over the rounds that count by then, weighted by the
@@ -414,7 +438,9 @@ def test_the_cheapest_arm_is_served_once_it_is_known_to_be_good_enough(drift: bo
     ("drift", "share"),
     [(True, 1.0), pytest.param(False, 1.0, marks=pytest.mark.exhaustive), (True, 0.5)],
 )
-def test_good_enough_is_what_the_intervals_of_all_differences_say(drift: bool, share: float) -> None:
+def test_good_enough_is_what_the_intervals_of_all_differences_say(
+    drift: bool, share: float
+) -> None:
     luck, found = random.Random(seeded(1)), Counter[int]()
     sequences = Sequences(3, 0.2, drift=drift, label_share=share)
     for turn in range(1, 1_501):
@@ -469,7 +495,9 @@ def test_keys_draw_from_the_policys_law_until_another_arm_beats_it_by_the_margin
     for turn in range(600):
         decision = learner.decide(key="key-0")
         assert decision.guard == "frozen"
-        learner.observe(decision, loss=float(luck.random() < (0.5, 0.4, 0.3, 0.45)[int(decision.explore)]))
+        learner.observe(
+            decision, loss=float(luck.random() < (0.5, 0.4, 0.3, 0.45)[int(decision.explore)])
+        )
         means = learner.estimates() / (learner.round - 1)  # the twin of the rule
         moved = frozen @ means - means.min() > margin
         if moved:
@@ -485,10 +513,14 @@ def test_keys_draw_from_the_policys_law_until_another_arm_beats_it_by_the_margin
     assert learner.exploit().guard is None, "without a key the policy draws"
     assert {learner.exploit(key=key, available=[1, 3]).exploit for key in keys} <= {1, 3}
     learner.add_arms([4])
-    assert [learner.exploit(key=key).exploit for key in keys] == before, "nobody moves to a new arm yet"
+    assert [learner.exploit(key=key).exploit for key in keys] == before, (
+        "nobody moves to a new arm yet"
+    )
     learner.retire_arms([0])
     means, left = learner.estimates() / (learner.round - 1), np.append(frozen[1:], 0.0)
-    moved = left @ means / left.sum() - means.min() > margin  # if the arm that left was most of a good law
+    moved = (
+        left @ means / left.sum() - means.min() > margin
+    )  # if the arm that left was most of a good law
     for was, key in zip(before, keys, strict=True):
         assert moved or was == 0 or learner.exploit(key=key).exploit == was
 
@@ -508,15 +540,22 @@ def test_exploring_does_not_notice_either_rule(policy: dc.Policy) -> None:
                 learner.guardrails = each
             decision = learner.decide(key=turn % 7)
             found.append((decision.explore, decision.propensity))
-            learner.observe(decision, loss=0.4 if decision.explore == "cheap" else 0.5 + 0.01 * (turn % 9))
+            learner.observe(
+                decision, loss=0.4 if decision.explore == "cheap" else 0.5 + 0.01 * (turn % 9)
+            )
         return [*found, learner.estimates().tolist()]
 
     plain = course(dc.Guardrails(), dc.Guardrails(), dc.Guardrails())
-    assert course(rules(0.9, risk=0.5), dc.Guardrails(switch_margin=0.01), rules(0.9, drift=False)) == plain
+    assert (
+        course(rules(0.9, risk=0.5), dc.Guardrails(switch_margin=0.01), rules(0.9, drift=False))
+        == plain
+    )
 
 
 @pytest.mark.parametrize("memory", [{"discount": 0.98}, {"period": 50}], ids=str)
-def test_a_policy_that_forgets_moves_keys_by_the_means_of_what_it_remembers(memory: dict[str, Any]) -> None:
+def test_a_policy_that_forgets_moves_keys_by_the_means_of_what_it_remembers(
+    memory: dict[str, Any],
+) -> None:
     margin, discount = 0.25, memory.get("discount", 1.0)
     learner = dc.Forgetting(dc.FTPL(), **memory).start(2, seed=6)
     learner.guardrails = dc.Guardrails(switch_margin=margin)
@@ -529,7 +568,9 @@ def test_a_policy_that_forgets_moves_keys_by_the_means_of_what_it_remembers(memo
         count = discount * (count + 1.0)
         if count == memory.get("period"):
             count = 0.0
-        means = learner.estimates() / count if count > 0.0 else learner.estimates()  # the twin of the rule
+        means = (
+            learner.estimates() / count if count > 0.0 else learner.estimates()
+        )  # the twin of the rule
         moved = frozen @ means - means.min() > margin
         if moved:
             frozen = learner.exploitation_probabilities(guarded=False)
@@ -544,7 +585,10 @@ def test_a_policy_that_forgets_moves_keys_by_the_means_of_what_it_remembers(memo
 
 
 def test_labels_and_a_margin_for_switches_are_refused_together_and_nothing_changes() -> None:
-    labels, message = dc.Labels(share=0.1), r"switch_margin: is a difference of losses.*; leave it out, or"
+    labels, message = (
+        dc.Labels(share=0.1),
+        r"switch_margin: is a difference of losses.*; leave it out, or",
+    )
     rules = dc.Guardrails(switch_margin=0.1)
     learner = dc.Ladder().start(2, seed=1, labels=labels)
     learner.guardrails = dc.Guardrails(pinned=0)
@@ -555,13 +599,19 @@ def test_labels_and_a_margin_for_switches_are_refused_together_and_nothing_chang
         dc.Learner(dc.Ladder(), 2, 1, labels=labels, guardrails=rules)
 
 
-def test_a_contextual_policy_has_no_law_that_stays_and_a_hundred_and_one_arms_are_too_many() -> None:
+def test_a_contextual_policy_has_no_law_that_stays_and_a_hundred_and_one_arms_are_too_many() -> (
+    None
+):
     learner = dc.ContextualLadder(segments=("subject",)).start(2, seed=1)
     with pytest.raises(dc.UnsupportedError, match="switch_margin: keys would draw from one law"):
         learner.guardrails = dc.Guardrails(switch_margin=0.1)
     many = dc.FTPL().start(101, seed=1)
-    with pytest.raises(dc.ParameterError, match=r"two by two, at most 100 of them, and there are 101"):
+    with pytest.raises(
+        dc.ParameterError, match=r"two by two, at most 100 of them, and there are 101"
+    ):
         many.guardrails = dc.Guardrails(cheapest_within=0.1, prices=dict.fromkeys(range(101), 1.0))
     wide = dc.FTPL().start(2, seed=1, loss_range=(0.0, 50.0))
-    wide.guardrails = dc.Guardrails(cheapest_within=49.0, prices={0: 1.0, 1: 1.0}, switch_margin=20.0)
+    wide.guardrails = dc.Guardrails(
+        cheapest_within=49.0, prices={0: 1.0, 1: 1.0}, switch_margin=20.0
+    )
     assert dc.Guardrails.from_dict(wide.guardrails.to_dict()) == wide.guardrails

@@ -21,7 +21,9 @@ from support.saved import content_of, from_content
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 ARMS = ["a", "b", "c"]
-INTERRUPTS = 500  # of each learner; each call is interrupted, and some again while the first is dealt with
+INTERRUPTS = (
+    500  # of each learner; each call is interrupted, and some again while the first is dealt with
+)
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,9 @@ OBSERVE: dict[str, Act] = {
     "observe late": lambda case: case.learner.observe(case.late, reward=0.25),
     "observe some": lambda case: case.learner.observe(case.some, 0.5),
     "observe predicted": lambda case: case.learner.observe(case.predicted, 0.5),
-    "replay": lambda case: case.learner.replay([("a", 0.5, 0.25), ("b", 0.25, 1.0), ("c", 0.25, 0.0)]),
+    "replay": lambda case: case.learner.replay(
+        [("a", 0.5, 0.25), ("b", 0.25, 1.0), ("c", 0.25, 0.0)]
+    ),
 }
 OTHERS: dict[str, Act] = {
     "decide": lambda case: case.learner.decide(),
@@ -117,7 +121,9 @@ COMBINATIONS = [
     *(("incumbent", True, name) for name in OBSERVE),
     ("sums", False, "watch"),
 ]
-ACTS: dict[str, Act] = OBSERVE | OTHERS | PREDICTED | WATCHED | {"watch": lambda case: case.learner.watch()}
+ACTS: dict[str, Act] = (
+    OBSERVE | OTHERS | PREDICTED | WATCHED | {"watch": lambda case: case.learner.watch()}
+)
 
 
 @pytest.mark.parametrize(("kind", "watched", "name"), COMBINATIONS)
@@ -228,8 +234,12 @@ def test_thousands_of_interrupts(kind: str, watched: bool, timer: Timer) -> None
         lambda: learner.decide(),
         lambda: learner.decide(available=["a", "b"]),
         lambda: learner.decide(count=3),
-        lambda: learner.observe(chance.choice(learner.pending or (learner.decide(),)), chance.random()),
-        lambda: learner.observe(chance.choice(learner.pending or (learner.decide(),)).id, chance.random()),
+        lambda: learner.observe(
+            chance.choice(learner.pending or (learner.decide(),)), chance.random()
+        ),
+        lambda: learner.observe(
+            chance.choice(learner.pending or (learner.decide(),)).id, chance.random()
+        ),
         lambda: learner.forget(chance.choice(learner.pending or (learner.decide(),))),
         lambda: learner.replay([("a", 0.5, 0.5), ("b", 0.5, 0.5), ("c", 0.5, 0.5)]),
         lambda: (learner.exploit(), learner.explore()),
@@ -245,7 +255,10 @@ def test_thousands_of_interrupts(kind: str, watched: bool, timer: Timer) -> None
         replayed += rounds if number == 6 else 0
         assert rounds in ((0, 3) if number == 6 else (0, 1))
         waiting = [each[0] for each in content["pending"]]
-        assert content["made"] == learner.round - 1 - replayed + len(waiting) + learner.pending.forgotten
+        assert (
+            content["made"]
+            == learner.round - 1 - replayed + len(waiting) + learner.pending.forgotten
+        )
         if watched:
             sequences, queue = learner.inference.sequences, content["watch"]["queue"]
             settled = sequences.observed - replayed + sequences.left_out
@@ -259,4 +272,6 @@ def test_thousands_of_interrupts(kind: str, watched: bool, timer: Timer) -> None
     answered.join(60.0)
     assert not answered.is_alive(), "an interrupt left the lock behind"
     twin = dc.Learner.from_json(learner.to_json())
-    assert twin.decide(count=20) == learner.decide(count=20), "what is derived agrees with what is learned"
+    assert twin.decide(count=20) == learner.decide(count=20), (
+        "what is derived agrees with what is learned"
+    )

@@ -13,8 +13,19 @@ import decoupled as dc
 from decoupled.kernels.random.keyed import sip_hash
 from decoupled.testing import state_of
 
-DECOUPLED = [dc.FTPL(), dc.FTPL(alpha=1.7, ranking="strata"), dc.Ladder(), dc.TsallisINF(), dc.Exp3()]
-MORE = [dc.TopTwo(), dc.FollowTheLeader(), dc.JinHybrid(), dc.Forgetting(dc.Ladder(), discount=0.99)]
+DECOUPLED = [
+    dc.FTPL(),
+    dc.FTPL(alpha=1.7, ranking="strata"),
+    dc.Ladder(),
+    dc.TsallisINF(),
+    dc.Exp3(),
+]
+MORE = [
+    dc.TopTwo(),
+    dc.FollowTheLeader(),
+    dc.JinHybrid(),
+    dc.Forgetting(dc.Ladder(), discount=0.99),
+]
 ids: dict[str, Any] = {"ids": lambda policy: policy.label}
 ARMS = 5
 KEYS = [f"session-{number}" for number in range(20_000)]
@@ -78,7 +89,9 @@ def word_of(learner: dc.Learner, key: str) -> int:
 
 
 def draw(word: int, purpose: int, serial: int) -> float:
-    return ((scrambled(word + (serial * 4 + purpose + 1) * 0x9E3779B97F4A7C15 & MASK) >> 11) + 1) / 2**53
+    return (
+        (scrambled(word + (serial * 4 + purpose + 1) * 0x9E3779B97F4A7C15 & MASK) >> 11) + 1
+    ) / 2**53
 
 
 def leader(word: int, gaps: Any, alpha: float) -> int:
@@ -132,7 +145,11 @@ def test_the_hash_is_siphash() -> None:
 def test_a_key_has_the_arm_of_its_twin(policy: dc.Policy, rounds: int) -> None:
     learner = taught(policy, rounds)
     for key in (*KEYS[:200], "ü", "\N{SNOWMAN}" * 300, "x" * 1024):
-        assert learner.decide(key=key).exploit == learner.exploit(key=key).exploit == twin(learner, key)
+        assert (
+            learner.decide(key=key).exploit
+            == learner.exploit(key=key).exploit
+            == twin(learner, key)
+        )
 
 
 def alarm(counts: Any, law: Any) -> float:
@@ -149,7 +166,9 @@ def alarm(counts: Any, law: Any) -> float:
 
 
 @pytest.mark.parametrize("policy", DECOUPLED + MORE, **ids)
-def test_over_many_keys_arms_have_the_law_of_the_policy_and_each_keeps_its_arm(policy: dc.Policy) -> None:
+def test_over_many_keys_arms_have_the_law_of_the_policy_and_each_keeps_its_arm(
+    policy: dc.Policy,
+) -> None:
     """A false alarm once in 10,000 cases; finds a probability of 0.3 that is off by 0.015, nine times in ten."""
     learner = taught(policy)
     counts = np.bincount([learner.exploit(key=key).exploit for key in KEYS], minlength=ARMS)

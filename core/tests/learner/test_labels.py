@@ -32,7 +32,12 @@ class Game:
     def __init__(
         self, judge: str, seed: int, *, late: int = 0, means: tuple[float, ...] = MEANS, **how: Any
     ):
-        self.luck, self.judge, self.late, self.means = random.Random(seed), JUDGES[judge], late, means
+        self.luck, self.judge, self.late, self.means = (
+            random.Random(seed),
+            JUDGES[judge],
+            late,
+            means,
+        )
         rules = dc.Labels(**{"share": 0.25, "first": 50, **how})
         self.learner = dc.Ladder().start(2, seed=seed, labels=rules)
         self.due: list[tuple[int, dc.Decision, float]] = []
@@ -56,7 +61,9 @@ class Game:
 
 @pytest.mark.parametrize("late", [0, 1_000])
 @pytest.mark.parametrize("judge", JUDGES)
-def test_what_is_fed_has_the_labels_mean(judge: str, late: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_fed_has_the_labels_mean(
+    judge: str, late: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """False alarm: 7e-6 for each arm. With `lam` and `base` of the label's arrival, two judges with late labels fail it."""
     fed: dict[str, tuple[int, float]] = {}
     settle = Running.settle
@@ -69,9 +76,13 @@ def test_what_is_fed_has_the_labels_mean(judge: str, late: int, monkeypatch: pyt
     game = Game(judge, seed=3, late=late)
     truth = {decision.id: label for decision, _, label in (game.round() for _ in range(12_000))}
     width = dc.Labels(share=0.25).width
-    settled = [key for key in list(truth)[: 12_000 - late] if key in fed]  # of the others some lack a label
+    settled = [
+        key for key in list(truth)[: 12_000 - late] if key in fed
+    ]  # of the others some lack a label
     for arm in range(2):
-        apart = [0.5 + width * (fed[key][1] - 0.5) - truth[key] for key in settled if fed[key][0] == arm]
+        apart = [
+            0.5 + width * (fed[key][1] - 0.5) - truth[key] for key in settled if fed[key][0] == arm
+        ]
         assert len(apart) > 2_000
         assert abs(np.mean(apart)) < 4.5 * np.std(apart) / math.sqrt(len(apart))
         assert np.std(apart) < 1.6  # it would be 3 and more if the judge counted without a label
@@ -92,7 +103,9 @@ def test_it_is_a_learner_without_labels_that_observes_the_estimate() -> None:
         decision, judged, label = game.round()
         assert decision[1:] == mirrored[1:]  # the coin moves no draw of the policy
         assert decision.asked is not None
-        assert decision.asked[1:] == pytest.approx((1.0 if number < 50 else 0.25, lam, base), abs=1e-9)
+        assert decision.asked[1:] == pytest.approx(
+            (1.0 if number < 50 else 0.25, lam, base), abs=1e-9
+        )
         expected = decision.asked.base + decision.asked.lam * judged
         if decision.label:
             expected += (label - expected) / decision.asked.rho
@@ -105,7 +118,9 @@ def test_it_is_a_learner_without_labels_that_observes_the_estimate() -> None:
     assert 50 + 90 < wanted < 50 + 190  # 137.5 expected; false alarm 1e-5
 
 
-def test_the_coin_is_of_the_seed_the_standard_game_takes_labels_and_predictions_are_losses() -> None:
+def test_the_coin_is_of_the_seed_the_standard_game_takes_labels_and_predictions_are_losses() -> (
+    None
+):
     def coins(seed: int) -> list[bool]:
         learner = dc.FTPL().start(2, seed=seed, labels=dc.Labels(share=0.5, first=0))
         return [decision.label for decision in learner.decide(count=64)]
@@ -141,7 +156,9 @@ def _mixed(policy: dc.Policy, watched: bool = True) -> dc.Learner:
     for number in range(120):
         available = ["a", "b"] if number % 5 == 0 else None
         decision = learner.decide(available=available, key=f"u{number % 7}", **context)
-        judged: Any = ("explore", "tie", "exploit")[number % 3] if number % 2 else luck.uniform(0, 10)
+        judged: Any = (
+            ("explore", "tie", "exploit")[number % 3] if number % 2 else luck.uniform(0, 10)
+        )
         learner.observe(decision, judged=judged, position=luck.choice([None, -1, 0, 1]))
         if decision.label and number % 3:
             learner.observe(decision, preference="explore" if number % 2 else "tie")
@@ -155,7 +172,9 @@ def _mixed(policy: dc.Policy, watched: bool = True) -> dc.Learner:
 
 
 @pytest.mark.parametrize(
-    "policy", [dc.Ladder(), dc.FTPL(), dc.ContextualLadder(segments=("kind",))], ids=lambda each: each.label
+    "policy",
+    [dc.Ladder(), dc.FTPL(), dc.ContextualLadder(segments=("kind",))],
+    ids=lambda each: each.label,
 )
 def test_saved_copied_and_forked_learners_go_on_alike(policy: dc.Policy) -> None:
     learner = _mixed(policy)
@@ -250,7 +269,9 @@ def _observe(**given: Any) -> Callable[[], object]:
         ),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused(call: Callable[[], object], kind: type[Exception], message: str) -> None:
+def test_what_cannot_be_is_refused(
+    call: Callable[[], object], kind: type[Exception], message: str
+) -> None:
     with pytest.raises(kind, match=message):
         call()
 
@@ -383,7 +404,11 @@ def _log(rounds: int = 3_000) -> tuple[Game, list[dict[str, Any]]]:
     for _ in range(rounds):
         decision, judged, label = game.round()
         assert decision.asked is not None
-        row = {"explore": decision.explore, "exploit": decision.exploit, "propensity": decision.propensity}
+        row = {
+            "explore": decision.explore,
+            "exploit": decision.exploit,
+            "propensity": decision.propensity,
+        }
         row |= {"judged": judged, "label_probability": decision.asked.rho}
         rows.append(row | {"loss": label if decision.label else None})
     return game, rows
@@ -397,7 +422,9 @@ def test_a_log_is_evaluated_by_its_labels() -> None:
         value = found.arms[arm]
         assert value.low <= mean <= value.high
         assert value.doubly_robust == pytest.approx(mean, abs=0.12)
-    judged = dc.evaluate([row | {"loss": row.pop("judged")} for row in [dict(each) for each in rows]])
+    judged = dc.evaluate(
+        [row | {"loss": row.pop("judged")} for row in [dict(each) for each in rows]]
+    )
     assert judged.arms[0].doubly_robust < judged.arms[1].doubly_robust  # type: ignore[operator]
     with pytest.raises(dc.ParameterError, match="label_probability = nan: must be the probability"):
         dc.evaluate([row | {"label_probability": None} for row in rows])

@@ -43,10 +43,16 @@ def test_a_prediction_counts_up_to_the_bound_of_the_gate(policy: dc.Policy) -> N
     """Otherwise one wrong prediction of a seldom explored arm would make it the leader for ever."""
     learner = policy.start(30, seed=5)
     learner.replay([(arm, 0.1, float(arm % 2)) for arm in range(30)])
-    own, estimates, law = baselines_of(learner), learner.estimates(), learner.exploration_probabilities()
+    own, estimates, law = (
+        baselines_of(learner),
+        learner.estimates(),
+        learner.exploration_probabilities(),
+    )
     found = diagnostics(learner)
     gaps = estimates - estimates.min()
-    bound = law * (1.0 / (found["eta"] * found["rung_rate_0"]) + gaps) / 2.0  # the smallest loss is 0
+    bound = (
+        law * (1.0 / (found["eta"] * found["rung_rate_0"]) + gaps) / 2.0
+    )  # the smallest loss is 0
     np.testing.assert_allclose(own, np.minimum(0.5 + found["rise"], bound), rtol=1e-9)
     assert bound.min() < 0.5 < 1.0 < bound.max()
     decision = learner.decide(baseline=[1.0] * 30)
@@ -74,7 +80,9 @@ def test_predictions_of_zero_do_not_stop_the_hedge() -> None:
 
 
 @pytest.mark.parametrize(("memory", "rounds"), [(None, 220), (2.0, 360), (100.0, 220)])
-def test_feedback_in_any_order_teaches_what_the_twin_learns(memory: float | None, rounds: int) -> None:
+def test_feedback_in_any_order_teaches_what_the_twin_learns(
+    memory: float | None, rounds: int
+) -> None:
     """A memory of two losses fades so fast that the common factor is renewed within the test."""
     policy = dc.Ladder(memory=memory)
     learner, twin = policy.start(ARMS, seed=seeded(1)), LadderTwin(ARMS, policy)
@@ -123,7 +131,10 @@ def test_thousands_of_arms_are_the_same_policy() -> None:
         learner.observe(decision, loss=0.1 if decision.explore == 7 else 0.9)
     assert learner.exploitation_probabilities(available=range(20))[7] > 0.9
     decision = learner.decide(available=range(20))
-    assert decision.propensity == learner.exploration_probabilities(available=range(20))[explored(decision)]
+    assert (
+        decision.propensity
+        == learner.exploration_probabilities(available=range(20))[explored(decision)]
+    )
     before = learner.estimates()[:20]
     learner.retire_arms(range(20, 5_000))
     assert learner.estimates().tolist() == before.tolist()
@@ -139,7 +150,9 @@ by_ladder = pytest.mark.parametrize("policy", JUDGED_LADDERS, ids=lambda policy:
 FALSE_ALARM = 1e-4
 
 
-def taught(policy: dc.Policy, rounds: int = 20, secret: int | None = None, seed: int = 11) -> dc.Learner:
+def taught(
+    policy: dc.Policy, rounds: int = 20, secret: int | None = None, seed: int = 11
+) -> dc.Learner:
     learner = policy.start(arms=JUDGED_ARMS, seed=seeded(seed))
     for _ in range(rounds):
         decision = learner.decide()
@@ -180,7 +193,9 @@ def test_decisions_in_one_state_share_no_draws(
 ) -> None:
     learner = taught(policy)
     chances = [numbers[1] for numbers in numbers_of(learner, decide(learner, 60))]
-    drawn = [each for each in chances if each < 1.0]  # 1: whatever its rivals draw, the leader leads
+    drawn = [
+        each for each in chances if each < 1.0
+    ]  # 1: whatever its rivals draw, the leader leads
     assert len(set(drawn)) == len(drawn) > 40  # there were at most as many as arms
 
 
@@ -219,7 +234,9 @@ def test_however_decisions_overlap_saving_in_between_changes_nothing(policy: dc.
         if chance.random() < 0.3:
             assert plain.exploit() == saved.exploit()
     assert plain.estimates().tolist() == saved.estimates().tolist()
-    assert plain.exploitation_probabilities().tolist() == saved.exploitation_probabilities().tolist()
+    assert (
+        plain.exploitation_probabilities().tolist() == saved.exploitation_probabilities().tolist()
+    )
 
 
 def batch(decide: Callable[[dc.Learner, int], list[dc.Decision]], secret: int, size: int) -> Floats:
@@ -234,11 +251,15 @@ def batch(decide: Callable[[dc.Learner, int], list[dc.Decision]], secret: int, s
 
 
 @pytest.mark.parametrize("decide", [one_by_one, at_once])
-def test_a_batch_is_as_precise_as_decisions(decide: Callable[[dc.Learner, int], list[dc.Decision]]) -> None:
+def test_a_batch_is_as_precise_as_decisions(
+    decide: Callable[[dc.Learner, int], list[dc.Decision]],
+) -> None:
     # Decisions that explored the same arm shared their draws: the first ratio was 28, and 115 with 400 in a batch.
     batches, size = 60, 100
     found = np.array([batch(decide, 1_000_003 * number + 17, size) for number in range(batches)])
-    ratios = found.mean(axis=1).var(axis=0, ddof=1) / (found.var(axis=1, ddof=1).mean(axis=0) / size)
+    ratios = found.mean(axis=1).var(axis=0, ddof=1) / (
+        found.var(axis=1, ddof=1).mean(axis=0) / size
+    )
     most = stats.chi2.ppf(1.0 - FALSE_ALARM / 4, batches - 1) / (batches - 1)
     assert ratios.max() < most < 2.0
 
@@ -329,7 +350,9 @@ def test_guardrails_draw_from_the_seed_and_not_from_what_ids_show() -> None:
         learner = dc.FTPL().start(arms=2, seed=seeded(7))
         learner.tag = tag
         learner.guardrails = rules
-        served.append([learner.decide()[1:] for _ in range(50)] + [learner.exploit() for _ in range(50)])
+        served.append(
+            [learner.decide()[1:] for _ in range(50)] + [learner.exploit() for _ in range(50)]
+        )
     assert served[0] == served[1]
     counts = np.bincount([each.guard == "holdout" for each in served[0][50:]], minlength=2)
     assert counts.min() > 5  # of 50: fewer in one of 1e8 seeds
@@ -372,7 +395,10 @@ def test_keyed_fresh_and_reported_laws_agree_where_means_tie(policy: dc.Policy) 
         assert (counts[law == 0.0] == 0).all()
         expected = size * law[law > 0.0]
         distance = ((counts[law > 0.0] - expected) ** 2 / expected).sum()
-        assert distance == 0.0 or stats.chi2.sf(distance, len(expected) - 1) > FALSE_ALARM / len(TIES) / 2
+        assert (
+            distance == 0.0
+            or stats.chi2.sf(distance, len(expected) - 1) > FALSE_ALARM / len(TIES) / 2
+        )
     leaders = [int(each.argmax()) for each in laws if each.max() > 0.3]
     assert all(one == two for one, two in pairwise(leaders))  # it changed in half of all rounds
 
@@ -412,5 +438,7 @@ def test_a_state_without_an_order_gets_one_and_keeps_it() -> None:
     for each in decisions:
         one.observe(each.id, 0.25)
         two.observe(each.id, 0.25)
-        assert one.exploitation_probabilities().tolist() == two.exploitation_probabilities().tolist()
+        assert (
+            one.exploitation_probabilities().tolist() == two.exploitation_probabilities().tolist()
+        )
     assert len(set(state_of(one)["precedence"].tolist())) == 4

@@ -125,7 +125,9 @@ BAD_LOSSES: Strategy = st.sampled_from(
 )
 BAD_PROPENSITIES = st.sampled_from([0.0, -0.5, 1.5, math.nan, math.inf, "0.5", None, True, 5e-324])
 BAD_COUNTS: Strategy = st.sampled_from([0, -1, 1.0, "2", True, 10**9])
-BAD_SETS: Strategy = st.sampled_from([[], "north", ["nowhere"], [-2], [99], [None], [True], 0, [["north"]]])
+BAD_SETS: Strategy = st.sampled_from(
+    [[], "north", ["nowhere"], [-2], [99], [None], [True], 0, [["north"]]]
+)
 UNKNOWN: Strategy = st.sampled_from(["", "-", "00000000-1", None, 1, ()]) | st.text(max_size=12)
 BAD_SEEDS: Strategy = st.sampled_from([-1, 1.5, "7", True])
 
@@ -143,7 +145,12 @@ class LearnerMachine(RuleBasedStateMachine):
         seed=st.integers(0, SEEDS_END),
     )
     def start(
-        self, arms: int, numbered: bool, loss_range: tuple[float, float], max_pending: int, seed: int
+        self,
+        arms: int,
+        numbered: bool,
+        loss_range: tuple[float, float],
+        max_pending: int,
+        seed: int,
     ) -> None:
         names: list[str | int] = list(range(arms)) if numbered else POOL[:arms]
         self.low, self.high = loss_range
@@ -185,7 +192,9 @@ class LearnerMachine(RuleBasedStateMachine):
     @rule(bits=BITS)
     def add(self, bits: int) -> None:
         free = [name for name in POOL if name not in self.model.names.values()]
-        names = [name for i, name in enumerate(free) if bits >> i & 1][: MOST - len(self.model.names)]
+        names = [name for i, name in enumerate(free) if bits >> i & 1][
+            : MOST - len(self.model.names)
+        ]
         stream = place_in_stream(self.learner)
         self.learner.add_arms(iter(names))
         self.model.add(names)
@@ -203,9 +212,13 @@ class LearnerMachine(RuleBasedStateMachine):
     # Deciding
 
     @rule(
-        how=st.sampled_from(["decide", "explore", 1, 2, 4]), bits=st.none() | BITS, predictions=PREDICTIONS
+        how=st.sampled_from(["decide", "explore", 1, 2, 4]),
+        bits=st.none() | BITS,
+        predictions=PREDICTIONS,
     )
-    def decide(self, how: str | int, bits: int | None, predictions: list[float | None] | None) -> None:
+    def decide(
+        self, how: str | int, bits: int | None, predictions: list[float | None] | None
+    ) -> None:
         model, reachable, learner = self.model, self.chosen(bits), self.learner
         given: dict[str, Any] = {}
         if bits is not None:
@@ -238,7 +251,9 @@ class LearnerMachine(RuleBasedStateMachine):
             self.check(decision, dict(zip(reachable, law.tolist(), strict=True)), how != "explore")
             arm = self.arm_named(decision.explore)
             baseline = self.kept(decision, reachable) if self.policy == LADDER else own
-            model.await_feedback(Awaited(decision.weight, arm, frozenset(reachable), baseline, decision))
+            model.await_feedback(
+                Awaited(decision.weight, arm, frozenset(reachable), baseline, decision)
+            )
 
     def law(self, reachable: list[int], twin: Twin | None) -> Floats:
         """The exploration law of the available arms."""
@@ -285,7 +300,9 @@ class LearnerMachine(RuleBasedStateMachine):
         mean, gaps = 0.5 + found["rise"], estimates - estimates.min()
         unit = 1 / found["eta"] if found["largest"] > 0 else math.inf
         falls = dict(zip(self.model.names, (unit + gaps) / 2, strict=True))
-        return {arm: min(mean, found["least"] + law[arm] * falls[arm]) for arm in law if arm in falls}
+        return {
+            arm: min(mean, found["least"] + law[arm] * falls[arm]) for arm in law if arm in falls
+        }
 
     @rule(bits=st.none() | BITS)
     def exploit(self, bits: int | None) -> None:
@@ -306,7 +323,9 @@ class LearnerMachine(RuleBasedStateMachine):
             values = LADDER.baselines.read(state_of(self.learner).to_state())[1].tolist()
             awaited.baseline = dict(zip(self.model.names, values, strict=False))
         elif self.policy == LADDER and min(awaited.baseline.values()) < 0:
-            awaited.baseline = self.gated({arm: -chance for arm, chance in awaited.baseline.items()})
+            awaited.baseline = self.gated(
+                {arm: -chance for arm, chance in awaited.baseline.items()}
+            )
         if as_reward:
             self.learner.observe(given, reward=self.low + self.high - loss)
         else:
@@ -330,18 +349,24 @@ class LearnerMachine(RuleBasedStateMachine):
         self.learner.forget(decision.id if by_id else decision)
         self.model.forgotten += 1
 
-    @precondition(lambda self: self.policy != LADDER)  # which bounds a log's baselines by its propensities
+    @precondition(
+        lambda self: self.policy != LADDER
+    )  # which bounds a log's baselines by its propensities
     @rule(records=RECORDS, as_mappings=st.booleans())
     def replay(self, records: list[tuple[int, float, float]], as_mappings: bool) -> None:
         given: list[Any] = self.log_of(records)
         if as_mappings:
-            given = [dict(zip(("explore", "propensity", "loss"), each, strict=True)) for each in given]
+            given = [
+                dict(zip(("explore", "propensity", "loss"), each, strict=True)) for each in given
+            ]
         assert self.learner.replay(given, unrandomised=True) == len(records)
         everyone = [*self.model.names]
         for place, propensity, share in records:
             self.model.learn(Awaited(1 / propensity, everyone[place], frozenset(everyone)), share)
 
-    def log_of(self, records: list[tuple[int, float, float]]) -> list[tuple[str | int, float, float]]:
+    def log_of(
+        self, records: list[tuple[int, float, float]]
+    ) -> list[tuple[str | int, float, float]]:
         names = [*self.model.names.values()]
         return [(names[arm], p, self.within_range(share)) for arm, p, share in records]
 

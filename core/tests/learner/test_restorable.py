@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 import decoupled as dc
 from support.policies import forms
 
-CONTEXTUAL = dc.ContextualLadder(segments=("s", "t"), numbers=("x", "y"), advisers=("r",), max_segments=3)
+CONTEXTUAL = dc.ContextualLadder(
+    segments=("s", "t"), numbers=("x", "y"), advisers=("r",), max_segments=3
+)
 ARMS = ("a", "b", 7)
 
 numbers = st.one_of(
@@ -24,7 +26,11 @@ numbers = st.one_of(
     st.floats(1e60, 1e100).map(np.longdouble),
 )
 texts = st.one_of(
-    st.none(), st.booleans(), st.text(max_size=3), st.integers(), st.sampled_from(["\ud800", "\0", 2**999])
+    st.none(),
+    st.booleans(),
+    st.text(max_size=3),
+    st.integers(),
+    st.sampled_from(["\ud800", "\0", 2**999]),
 )
 contexts = st.fixed_dictionaries({}, optional={"s": texts, "t": texts, "x": numbers, "y": numbers})
 shares = st.floats(0.0, 1.0)
@@ -101,7 +107,9 @@ def attempted(learner: dc.Learner, step: tuple[Any, ...]) -> None:
         assert learner.to_json() == before
 
 
-def restored(policy: dc.Policy, ends: tuple[float, float], first: list[Any], then: list[Any]) -> None:
+def restored(
+    policy: dc.Policy, ends: tuple[float, float], first: list[Any], then: list[Any]
+) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         learner = policy.start(ARMS, seed=5, loss_range=ends)
@@ -114,7 +122,10 @@ def restored(policy: dc.Policy, ends: tuple[float, float], first: list[Any], the
         assert twin.to_json() == learner.to_json()
         assert math.isclose(learner.exploration_probabilities().sum(), 1.0, abs_tol=1e-9)
         if "watch" in json.loads(learner.to_json())["content"]:
-            found = [*learner.inference.intervals().values(), learner.inference.difference("a", "b")]
+            found = [
+                *learner.inference.intervals().values(),
+                learner.inference.difference("a", "b"),
+            ]
             assert np.isfinite(found).all()
             str(learner.inference.verdict())
 
@@ -128,7 +139,9 @@ RARE = [("replay", [{"explore": arm, "propensity": 1e-50, "loss": 1.0} for arm i
 @example((0.0, 1.0), FAR, FAR[:3])
 @example((0.0, 1.0), [("watch", 0.05), *RARE * 9], RARE)
 @example((0.0, 1.0), [("decide", {"context": {"s": "new"}, "available": ["z"]})], FAR[:1])
-def test_contexts_can_be_restored(ends: tuple[float, float], first: list[Any], then: list[Any]) -> None:
+def test_contexts_can_be_restored(
+    ends: tuple[float, float], first: list[Any], then: list[Any]
+) -> None:
     restored(CONTEXTUAL, ends, first, then)
 
 

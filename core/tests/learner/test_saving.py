@@ -57,7 +57,11 @@ def guarded(learner: dc.Learner) -> None:
 
 
 STAYING = dc.Guardrails(
-    cheapest_within=0.9, prices=dict.fromkeys(range(5), 1.0), risk=0.9, drift=False, switch_margin=0.01
+    cheapest_within=0.9,
+    prices=dict.fromkeys(range(5), 1.0),
+    risk=0.9,
+    drift=False,
+    switch_margin=0.01,
 )
 
 
@@ -147,10 +151,16 @@ def test_save_replaces_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-@pytest.mark.parametrize("failure", [OSError("disk full"), KeyboardInterrupt()], ids=["error", "interrupt"])
+@pytest.mark.parametrize(
+    "failure", [OSError("disk full"), KeyboardInterrupt()], ids=["error", "interrupt"]
+)
 @pytest.mark.parametrize("existed", [True, False])
 def test_a_failed_save_leaves_the_old_file_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, failure: BaseException, existed: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+    failure: BaseException,
+    existed: bool,
 ) -> None:
     path = tmp_path / "learner.json"
     learner = small()
@@ -171,7 +181,9 @@ def test_a_failed_save_leaves_the_old_file_alone(
         assert dc.Learner.load(path).to_json() == old
 
 
-def test_the_file_is_whole_on_disk_before_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_is_whole_on_disk_before_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     learner, path, steps = small(), tmp_path / "learner.json", []
     fsync, replace = os.fsync, os.replace
 
@@ -194,7 +206,11 @@ def test_the_file_is_whole_on_disk_before_its_name(tmp_path: Path, monkeypatch: 
 def places_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The path of everything within a value."""
     items = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
     )
     for key, each in items:
         yield (*path, key)
@@ -225,7 +241,9 @@ def test_a_state_that_nobody_wrote_is_refused_or_works(policy: dc.Policy) -> Non
     good = json.loads(learner.to_json())["content"]
     paths = list(places_in(good))
     chance = random.Random(1)
-    chosen = [(path, bad) for path in paths for bad in BAD if len(path) == 1 or chance.random() < 0.25]
+    chosen = [
+        (path, bad) for path in paths for bad in BAD if len(path) == 1 or chance.random() < 0.25
+    ]
     refused = 0
     for path, bad in chosen:
         content = json.loads(json.dumps(good))
@@ -265,7 +283,21 @@ def test_another_format_or_version_and_every_truncation_are_refused() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "{}", "[]", "null", "1", '"state"', b"\xff\xfe\x00{}", b"", "[" * 100_000, None, {}, 7],
+    [
+        "",
+        "{",
+        "{}",
+        "[]",
+        "null",
+        "1",
+        '"state"',
+        b"\xff\xfe\x00{}",
+        b"",
+        "[" * 100_000,
+        None,
+        {},
+        7,
+    ],
     ids=lambda text: repr(text)[:12],
 )
 def test_what_is_no_state_is_refused(text: Any) -> None:
@@ -291,7 +323,9 @@ def test_any_flipped_bit_anywhere_is_noticed(mask: int, names: list[str]) -> Non
 
 
 # Top two and UCB1 explore deterministically from what they have learned.
-@pytest.mark.parametrize("policy", [p for p in forms() if not isinstance(p, dc.TopTwo | dc.UCB1)], ids=repr)
+@pytest.mark.parametrize(
+    "policy", [p for p in forms() if not isinstance(p, dc.TopTwo | dc.UCB1)], ids=repr
+)
 def test_a_fork_goes_its_own_way(policy: dc.Policy) -> None:
     learner = used(policy, arms=17)
     one, two = learner.fork(seed=1), learner.fork(seed=2)
@@ -423,7 +457,9 @@ def runs() -> list[dict[str, Any]]:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
 @pytest.mark.slow  # starts processes, in a fixture of the module
-def test_forked_processes_share_what_was_known_and_no_ids_or_draws(runs: list[dict[str, Any]]) -> None:
+def test_forked_processes_share_what_was_known_and_no_ids_or_draws(
+    runs: list[dict[str, Any]],
+) -> None:
     found = runs[0]
     for place in range(3):
         played = [answer[0][place] for answer in found["children"]] + [found["mine"][place]]

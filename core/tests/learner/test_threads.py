@@ -52,7 +52,9 @@ def in_threads(work: Callable[[int], object], threads: int = THREADS) -> None:
             failures.put(failure)
 
     # Daemons, so that a deadlock fails this test and does not hang the whole run.
-    workers = [threading.Thread(target=guarded, args=(number,), daemon=True) for number in range(threads)]
+    workers = [
+        threading.Thread(target=guarded, args=(number,), daemon=True) for number in range(threads)
+    ]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -62,7 +64,9 @@ def in_threads(work: Callable[[int], object], threads: int = THREADS) -> None:
         raise failures.get()
 
 
-def decide_and_observe(learner: dc.Learner, number: int, settled: list[Settled]) -> list[dc.Decision]:
+def decide_and_observe(
+    learner: dc.Learner, number: int, settled: list[Settled]
+) -> list[dc.Decision]:
     """One thread's calls: every kind of decision, and feedback late and out of order. Return the rest."""
     chance = random.Random(number)
     waiting: list[tuple[dc.Decision, tuple[int, ...]]] = []
@@ -87,7 +91,10 @@ def decide_and_observe(learner: dc.Learner, number: int, settled: list[Settled])
 def expected_estimates(policy: dc.Policy, settled: list[Settled]) -> list[float]:
     """The same observations, applied by one thread in some order."""
     if isinstance(policy, dc.FollowTheLeader):
-        losses = [[loss for decision, _, loss in settled if decision.explore == arm] for arm in range(ARMS)]
+        losses = [
+            [loss for decision, _, loss in settled if decision.explore == arm]
+            for arm in range(ARMS)
+        ]
         return [math.fsum(each) / len(each) for each in losses]
     sums = [0.0] * ARMS
     for decision, reachable, loss in settled:

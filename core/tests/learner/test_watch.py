@@ -49,7 +49,8 @@ def test_watching_changes_no_decision_and_a_verdict_names_the_arms() -> None:
     verdict = learner.inference.verdict()
     assert (verdict.state, verdict.best, verdict.basis) == ("decided", "a", "paired")
     assert (
-        verdict.text == f"a is better than every other arm (95 %, decided at round {verdict.decided_at:,})"
+        verdict.text
+        == f"a is better than every other arm (95 %, decided at round {verdict.decided_at:,})"
     )
     assert learner.inference.verdict(drift=False).basis == "stationary"
 
@@ -101,7 +102,9 @@ def test_intervals_are_in_the_range_of_losses() -> None:
     for _ in range(300):
         for learner, low, width in ((wide, 100, 200), (unit, 0, 1)):
             decision = learner.decide()
-            learner.observe(decision, loss=low + width * (0.25 if decision.explore == "a" else 0.75))
+            learner.observe(
+                decision, loss=low + width * (0.25 if decision.explore == "a" else 0.75)
+            )
     for arm in "abc":
         assert wide.inference.intervals()[arm] == pytest.approx(
             [100 + 200 * end for end in unit.inference.intervals()[arm]]
@@ -181,7 +184,9 @@ def test_an_incumbents_trial_is_saved_apart_from_the_pending_decisions() -> None
 @pytest.mark.parametrize(
     "policy", [dc.UCB1(), dc.ThompsonSampling(), dc.CoupledFTPL(), dc.TopTwo()], ids=repr
 )
-def test_policies_without_propensities_or_of_the_standard_game_can_be_watched(policy: dc.Policy) -> None:
+def test_policies_without_propensities_or_of_the_standard_game_can_be_watched(
+    policy: dc.Policy,
+) -> None:
     learner = watched(policy)
     played(learner, 400)
     assert learner.inference.intervals(drift=False)["a"].high < 0.6
@@ -241,7 +246,9 @@ def test_without_room_decisions_go_without_their_laws(monkeypatch: pytest.Monkey
         with_law = each.inference.sequences.sums.rounds[LAW_ROUNDS]
         assert with_law == 3, "the oldest three"
     assert learner.to_json() == twin.to_json()
-    assert learner.inference.sequences.sums.rounds[ROUNDS] == 6, "weights are enough for the intervals"
+    assert learner.inference.sequences.sums.rounds[ROUNDS] == 6, (
+        "weights are enough for the intervals"
+    )
 
 
 def test_the_regret_is_that_of_what_was_exploited() -> None:
@@ -312,7 +319,9 @@ def telling(late: int) -> Delay:
 
 
 def wrong(delay: Delay, **watch: Any) -> int:
-    return sum(game(seed, delay, **watch).inference.verdict().state != "open" for seed in range(RUNS))
+    return sum(
+        game(seed, delay, **watch).inference.verdict().state != "open" for seed in range(RUNS)
+    )
 
 
 @pytest.mark.parametrize("late", [0, 50, 200])
@@ -333,9 +342,13 @@ def test_nor_if_some_feedback_is_lost_or_comes_beyond_patience_at_random() -> No
     assert verdict.remark is not None
     assert "depends on neither arm nor loss" in verdict.remark
     # False alarm: 4e-5.
-    assert wrong(lambda arm, bad, luck: 200 if luck.random() < 0.2 else 0, patience=50) <= MOST_WRONG
+    assert (
+        wrong(lambda arm, bad, luck: 200 if luck.random() < 0.2 else 0, patience=50) <= MOST_WRONG
+    )
     # False alarm: 4e-5. Added as they came, losses made 20 of 20 leave it.
-    left = [game(seed, telling(200), incumbent=0).inference.incumbent_released for seed in range(RUNS)]
+    left = [
+        game(seed, telling(200), incumbent=0).inference.incumbent_released for seed in range(RUNS)
+    ]
     assert sum(map(bool, left)) <= MOST_WRONG
 
 
@@ -397,7 +410,9 @@ def test_losses_are_added_in_the_order_of_decisions(patience: int, expired: floa
     model = Model(patience, expired)
     waiting: list[dc.Decision] = []
     for turn in range(600):
-        act = luck.choice(("decide", "decide", "decide", "observe", "observe", "forget", "save", "ask"))
+        act = luck.choice(
+            ("decide", "decide", "decide", "observe", "observe", "forget", "save", "ask")
+        )
         if act == "decide":
             law, decision = learner.exploration_probabilities(), learner.decide()
             if len(waiting) == 12:  # the oldest is forgotten first
@@ -490,7 +505,9 @@ SHAPES = (
 SWAPPED = ((0.45, 0.5, 1.0, 0.0, 0.9, 0.9), (0.45, 0.5, 0.0, 0.95, 0.9, 0.9))
 
 
-def of_two_segments(means: Sequence[Sequence[float]], rounds: int, seed: int) -> tuple[dc.Learner, Verdict]:
+def of_two_segments(
+    means: Sequence[Sequence[float]], rounds: int, seed: int
+) -> tuple[dc.Learner, Verdict]:
     """A contextual learner after so many requests, each of one of two equally likely segments; arm "a" is the incumbent."""
     rng = np.random.default_rng(seed)
     learner = dc.ContextualLadder(segments=("segment",)).start(list("abcdef"), seed=seed)
@@ -623,7 +640,9 @@ def refuse_all(learner: dc.Learner, reason: str) -> None:
         ("difference", lambda: ask.difference("a", "b", drift=False)),
     ]
     for name, question in questions:
-        with pytest.raises(dc.UnsupportedError, match=rf"inference\.{name}\(\): {CONSTANT}; {reason}"):
+        with pytest.raises(
+            dc.UnsupportedError, match=rf"inference\.{name}\(\): {CONSTANT}; {reason}"
+        ):
             question()
     assert ask.verdict(drift=True).state == "open"
 
@@ -650,12 +669,20 @@ def test_a_verdict_names_the_decision_that_it_waits_for_and_until_when() -> None
         learner.watch(expired_loss=declared)
         played(learner, 1_000)
         before = learner.inference.verdict()
-        assert (before.waiting_for, before.waiting_decisions, before.is_provisional) == (None, None, False)
+        assert (before.waiting_for, before.waiting_decisions, before.is_provisional) == (
+            None,
+            None,
+            False,
+        )
         held = learner.decide()
         played(learner, 40)
         found = learner.inference.verdict()
         assert (found.observed, found.waiting) == (1_000, 40), "what is complete is shown"
-        assert (found.waiting_for, found.waiting_decisions, found.waiting_until) == (held.id, 210, None)
+        assert (found.waiting_for, found.waiting_decisions, found.waiting_until) == (
+            held.id,
+            210,
+            None,
+        )
         wanted = f"40 losses wait for that of decision {held.id}, for at most 210 more decisions"
         assert found.remark == wanted
         assert (found.text, found.is_provisional) == (before.text, False)

@@ -28,7 +28,9 @@ ROOT = Path(decoupled.__file__).parents[2]
 SMALL = decoupled.UCB1().to_json()
 
 
-def test_an_interrupted_build_goes_on_and_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_build_goes_on_and_loads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(load.SWITCH, "here")  # another kind of processor would take as long again
     told: list[str] = []
 
@@ -56,7 +58,9 @@ def test_an_interrupted_build_goes_on_and_loads(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.skipif(load.why_not() is not None, reason=f"{load.why_not()}; make native")
-def test_an_edited_docstring_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edited_docstring_compiles_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "lib"
     shutil.copytree(load.FOLDER, folder)
     before = {**load.read_manifest(folder), "builder": build.builder_digest(), **build.sources()}
@@ -146,7 +150,17 @@ def test_every_policy_is_built_and_every_adversary() -> None:
 
 def test_building_needs_numpy_and_numba_alone() -> None:
     # All that is installed where a wheel is built in an environment of its own.
-    others = ("h5netcdf", "h5py", "matplotlib", "pandas", "plotly", "rich", "scipy", "typer", "xarray")
+    others = (
+        "h5netcdf",
+        "h5py",
+        "matplotlib",
+        "pandas",
+        "plotly",
+        "rich",
+        "scipy",
+        "typer",
+        "xarray",
+    )
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({others}));"
         "from decoupled.builder import build, catalogue, objects;"
@@ -169,7 +183,9 @@ def test_what_allocates_cannot_be_shipped() -> None:
         return float(values[0])
 
     function = translate(refuse, keep=False, counting=False)
-    held = Shared("init", function, "refuse_shared")  # within its caller, its exception would be dropped
+    held = Shared(
+        "init", function, "refuse_shared"
+    )  # within its caller, its exception would be dropped
     made = objects_of(wrap(function, types_of((np.zeros(2),))), "refuse", load.targets(), held)
     for code in made.code.values():
         assert b"below 0" in code  # the exception is there, and not the file it comes from
@@ -213,7 +229,9 @@ def elf(code: bytes) -> tuple[int, set[str], set[str]]:
     (machine,) = struct.unpack_from("<H", code, 18)
     (offset,) = struct.unpack_from("<Q", code, 40)
     size, count = struct.unpack_from("<HH", code, 58)
-    sections = [struct.unpack_from("<IIQQQQII", code, offset + number * size) for number in range(count)]
+    sections = [
+        struct.unpack_from("<IIQQQQII", code, offset + number * size) for number in range(count)
+    ]
     [table] = [section for section in sections if section[1] == 2]  # the symbols
     names = sections[table[6]][4]
     found: dict[bool, set[str]] = {True: set(), False: set()}
@@ -235,12 +253,18 @@ def test_a_wheel_may_be_had_without_the_library(tmp_path: Path) -> None:
 HOOK: dict[str, Any] = runpy.run_path(str(ROOT / "hatch_build.py"))
 
 
-def test_a_wheel_carries_what_the_manifest_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wheel_carries_what_the_manifest_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     named = {"libraries": {"x86-64-v2": "two.so", "x86-64-v3": "three.so"}}
     (tmp_path / "manifest.json").write_text(json.dumps(named))
     for name in ("two.so", "three.so", "of-an-earlier-build.so"):
         (tmp_path / name).touch()
-    assert [file.name for file in HOOK["carried"](tmp_path)] == ["manifest.json", "two.so", "three.so"]
+    assert [file.name for file in HOOK["carried"](tmp_path)] == [
+        "manifest.json",
+        "two.so",
+        "three.so",
+    ]
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CC", "")
     with pytest.raises(build.UnbuiltError, match="no linker was found"):

@@ -76,23 +76,31 @@ def test_round_loops(policy: dc.Policy, interpreted: dict[str, list[str]]) -> No
     assert [*map(courses.digest, courses.table_games(policy, loop))] == interpreted[policy.label]
 
 
-def test_a_loop_with_contexts_and_functions_that_policies_share(interpreted: dict[str, list[str]]) -> None:
+def test_a_loop_with_contexts_and_functions_that_policies_share(
+    interpreted: dict[str, list[str]],
+) -> None:
     policy = dc.ContextualLadder()
     shipped_entries(policy)
     game = courses.context_game(native(drive_in_context, policy.params_type))
     assert [courses.digest(game)] == interpreted["contexts"]
     met = set()
     for name, function, arguments in courses.common_calls():
-        assert [courses.digest(courses.outcome(native(function), arguments))] == interpreted[name], name
+        assert [courses.digest(courses.outcome(native(function), arguments))] == interpreted[
+            name
+        ], name
         met.add(load.name_of(function))
     exports = catalogue.group(catalogue.COMMON).exports
     assert met == {export.name for export in exports if "(" not in export.name}
-    expected = {export.name for name in catalogue.names() for export in catalogue.group(name).exports}
+    expected = {
+        export.name for name in catalogue.names() for export in catalogue.group(name).exports
+    }
     assert set(load.read_manifest(load.FOLDER)["functions"]) == expected
 
 
 @pytest.mark.parametrize("policy", courses.without_contexts(), ids=lambda policy: policy.label)
-def test_round_loops_with_late_feedback(policy: dc.Policy, interpreted: dict[str, list[str]]) -> None:
+def test_round_loops_with_late_feedback(
+    policy: dc.Policy, interpreted: dict[str, list[str]]
+) -> None:
     shipped_entries(policy)
     games = courses.table_games(policy, native(drive_late, policy.params_type), late=True)
     assert [*map(courses.digest, games)] == interpreted[courses.late_case(policy)]
@@ -107,7 +115,9 @@ def test_loops_against_adversaries(
     adversary.prepare()
     found = courses.digest(courses.adversary_game(policy, adversary, drive_adaptive))
     assert [found] == interpreted[courses.adversary_case(policy, adversary)]
-    found = courses.digest(courses.adversary_game(policy, adversary, drive_adaptive_late, late=True))
+    found = courses.digest(
+        courses.adversary_game(policy, adversary, drive_adaptive_late, late=True)
+    )
     assert [found] == interpreted[courses.late_case(policy, adversary)]
 
 

@@ -65,7 +65,9 @@ def python(
     code: str, /, root: Path = SOURCES.parent, **environment: str
 ) -> "subprocess.CompletedProcess[str]":
     settings = {**os.environ, "PYTHONPATH": str(root), **environment}
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=settings)
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=settings
+    )
 
 
 @needs_library
@@ -99,8 +101,13 @@ ELSEWHERE = "import platform; platform.system, platform.machine = (lambda: {!r})
 
 @needs_library
 @pytest.mark.parametrize("place", [("Windows", "AMD64"), ("Darwin", "arm64"), ("Linux", "riscv64")])
-def test_on_another_platform_numba_compiles_or_the_message_names_the_extra(place: tuple[str, str]) -> None:
-    code = ELSEWHERE.format(*place) + "import decoupled as dc; dc.FollowTheLeader().start(arms=2).decide()"
+def test_on_another_platform_numba_compiles_or_the_message_names_the_extra(
+    place: tuple[str, str],
+) -> None:
+    code = (
+        ELSEWHERE.format(*place)
+        + "import decoupled as dc; dc.FollowTheLeader().start(arms=2).decide()"
+    )
     done = python(NO_NUMBA + code)
     assert f"it is for {load.machine()}" in done.stderr
     assert "pip install 'decoupled-bandits[jit]'" in done.stderr
@@ -174,10 +181,14 @@ MISSING_SYMBOL = {"f": {"symbol": "decoupled_missing", "takes": [], "returns": [
         (written(load.MANIFEST, b"{}"), "do not go together"),
     ],
 )
-def test_what_does_not_suit_is_unused(change: Callable[[Path], None], reason: str, tmp_path: Path) -> None:
+def test_what_does_not_suit_is_unused(
+    change: Callable[[Path], None], reason: str, tmp_path: Path
+) -> None:
     folder = tmp_path / "lib"
     shutil.copytree(load.FOLDER, folder)
-    load.check(load.read_manifest(folder))  # a library that was loaded stays, whatever becomes of its file
+    load.check(
+        load.read_manifest(folder)
+    )  # a library that was loaded stays, whatever becomes of its file
     change(folder)
     with pytest.raises(load.UnusableError, match=reason):
         load.load(folder)
@@ -185,7 +196,8 @@ def test_what_does_not_suit_is_unused(change: Callable[[Path], None], reason: st
 
 @pytest.mark.skipif(load.targets() == ("generic",), reason="levels are those of x86-64")
 @pytest.mark.parametrize(
-    ("flags", "expected"), [(V3, ("x86-64-v3", "x86-64-v2")), (V2, ("x86-64-v2",)), ("fpu sse sse2", ())]
+    ("flags", "expected"),
+    [(V3, ("x86-64-v3", "x86-64-v2")), (V2, ("x86-64-v2",)), ("fpu sse sse2", ())],
 )
 def test_the_level_of_the_processor(flags: str, expected: tuple[str, ...], tmp_path: Path) -> None:
     cpuinfo = tmp_path / "cpuinfo"

@@ -16,7 +16,9 @@ from decoupled.native.load import FOLDER, MANIFEST, read_manifest, why_not
 from support.once import made_once
 from support.pages import ROOT, blocks
 
-pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"no shipped machine code: {why_not()}")
+pytestmark = pytest.mark.skipif(
+    why_not() is not None, reason=f"no shipped machine code: {why_not()}"
+)
 
 CORE = ROOT / "core"
 FORBIDDEN = [*EXTRA_OF]
@@ -30,7 +32,9 @@ loaded = {each.partition(".")[0] for each in sys.modules} & set(sys.argv[1:])
 assert not loaded, loaded
 """
 
-OWN_POLICY = "from inverse_gap import *\nprint(InverseGap().start(arms=3, seed=0).decide().propensity)\n"
+OWN_POLICY = (
+    "from inverse_gap import *\nprint(InverseGap().start(arms=3, seed=0).decide().propensity)\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +72,11 @@ def environment(built: Path, folder: Path, *packages: str) -> Path:
 def run(python: Path, script: str, folder: Path, *arguments: str) -> str:
     (folder / "script.py").write_text(script)
     done = subprocess.run(
-        [python, folder / "script.py", *arguments], cwd=folder, capture_output=True, text=True, env={}
+        [python, folder / "script.py", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={},
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -116,7 +124,11 @@ def test_a_policy_of_ones_own_needs_numba_and_says_so(built: Path, tmp_path: Pat
     (tmp_path / "inverse_gap.py").write_text(policy)
     without = environment(built, tmp_path / "without", "numpy")
     done = subprocess.run(
-        [without, "-c", OWN_POLICY], cwd=tmp_path, capture_output=True, text=True, env={"PYTHONPATH": "."}
+        [without, "-c", OWN_POLICY],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": "."},
     )
     assert done.returncode == 1
     assert "pip install 'decoupled-bandits[jit]'" in done.stderr
@@ -132,9 +144,9 @@ def test_what_the_wheel_says_of_itself(built: Path) -> None:
         names = held.namelist()
         [metadata] = [name for name in names if name.endswith(".dist-info/METADATA")]
         text = held.read(metadata).decode()
-    assert [line for line in re.findall("^Requires-Dist: (.*)$", text, re.M) if "extra ==" not in line] == [
-        "numpy>=2.0"
-    ]
+    assert [
+        line for line in re.findall("^Requires-Dist: (.*)$", text, re.M) if "extra ==" not in line
+    ] == ["numpy>=2.0"]
     extras = set(re.findall("^Provides-Extra: (.*)$", text, re.M))
     assert {"cli", "cuda", "jit", "lab", "plots", "serve", "simulate"} <= extras
     assert {"decoupled/py.typed", "decoupled/__init__.pyi"} <= set(names)

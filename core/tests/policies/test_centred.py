@@ -23,7 +23,9 @@ GATED: list[dc.Policy] = [
 STRATA = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", kappa=0.5, lam=0.2, ranking="strata")
 
 
-@pytest.mark.parametrize(("policy", "arms"), [*((each, ARMS) for each in GATED), (STRATA, 200)], ids=repr)
+@pytest.mark.parametrize(
+    ("policy", "arms"), [*((each, ARMS) for each in GATED), (STRATA, 200)], ids=repr
+)
 def test_feedback_in_any_order_teaches_what_the_twin_learns(policy: dc.Policy, arms: int) -> None:
     twin = CentredStrataTwin(arms, policy) if policy == STRATA else centred_twin(arms, policy)
     learner, generator = policy.start(arms, seed=1), np.random.default_rng(0)
@@ -35,12 +37,16 @@ def test_feedback_in_any_order_teaches_what_the_twin_learns(policy: dc.Policy, a
         if len(waiting) > 8 or generator.random() < 0.3:
             decision, b = waiting.pop(int(generator.integers(len(waiting))))
             arm = explored(decision)
-            loss = float(generator.random() < np.interp(arm / (arms - 1), np.linspace(0, 1, ARMS), LOSSES))
+            loss = float(
+                generator.random() < np.interp(arm / (arms - 1), np.linspace(0, 1, ARMS), LOSSES)
+            )
             learner.observe(decision, loss=loss)
             twin.learn(arm, decision.weight, loss, b)
             if arms == ARMS or step % 10 == 0:  # the twin of many arms is slow
                 law = learner.exploration_probabilities()
-                np.testing.assert_allclose(learner.estimates(), twin.estimates, rtol=1e-11, atol=1e-11)
+                np.testing.assert_allclose(
+                    learner.estimates(), twin.estimates, rtol=1e-11, atol=1e-11
+                )
                 np.testing.assert_allclose(
                     law, twin.exploration_law(), rtol=1e-11 if arms == ARMS else 1e-9
                 )
@@ -65,7 +71,9 @@ def test_the_gate_bounds_how_far_an_estimate_falls(kind: Any, c: float, arms: in
         assert (falls >= -(0.5 + seen["rise"]) / 0.25 - 1e-12).all()
         deepest = min(deepest, float(falls.min()))
         decision = learner.decide()
-        learner.observe(decision, loss=float(generator.random() < 0.3 + 0.6 * (explored(decision) > 0)))
+        learner.observe(
+            decision, loss=float(generator.random() < 0.3 + 0.6 * (explored(decision) > 0))
+        )
     assert deepest < -0.25  # the bound was tested
 
 
@@ -85,7 +93,9 @@ def test_a_policy_knows_whether_it_is_the_published_one() -> None:
 
 def test_a_conic_solver_has_no_second_form() -> None:
     for options in ({"estimator": "centred"}, {"c_exploit": 3.0}):
-        with pytest.raises(dc.ParameterError, match="solver = 'scs': takes only the published options"):
+        with pytest.raises(
+            dc.ParameterError, match="solver = 'scs': takes only the published options"
+        ):
             dc.TsallisINF(solver="scs", **options)
 
 

@@ -20,8 +20,12 @@ from support.saved import content_of, kept_by
 from support.statistics import chi_square_p
 from support.twins.contextual import ContextualTwin, moments
 
-POLICY = dc.ContextualLadder(segments=("subject",), numbers=("x", "y"), advisers=("router", "rules"))
-VECTORS = dc.ContextualLadder(("subject",), vectors=("z",), vector_numbers=2, advisers=POLICY.advisers)
+POLICY = dc.ContextualLadder(
+    segments=("subject",), numbers=("x", "y"), advisers=("router", "rules")
+)
+VECTORS = dc.ContextualLadder(
+    ("subject",), vectors=("z",), vector_numbers=2, advisers=POLICY.advisers
+)
 ARMS = ("a", "b", "c")
 
 
@@ -30,7 +34,12 @@ def requests(seed: int, count: int) -> Iterator[tuple[dict[str, Any], dict[str, 
     rng = np.random.default_rng(seed)
     for _ in range(count):
         subject, x = str(rng.choice(["law", "art", "chess"])), float(rng.normal())
-        context: dict[str, Any] = {"subject": subject, "x": x, "y": float(rng.random()), "ignored": [1]}
+        context: dict[str, Any] = {
+            "subject": subject,
+            "x": x,
+            "y": float(rng.random()),
+            "ignored": [1],
+        }
         if rng.random() < 0.2:
             del context["y"]
         advice: dict[str, Any] = {"router": str(rng.choice(ARMS))} if rng.random() < 0.7 else {}
@@ -92,7 +101,9 @@ def test_draws_of_keys_have_the_law_of_the_context() -> None:
     context: dict[str, Any] = {"subject": "law", "x": 0.3, "y": 0.1}
     advice = {"rules": {"a": 0.5, "b": 0.5}}
     law = learner.exploitation_probabilities(context=context, advice=advice)
-    served = [learner.exploit(context=context, advice=advice, key=key).exploit for key in range(4_000)]
+    served = [
+        learner.exploit(context=context, advice=advice, key=key).exploit for key in range(4_000)
+    ]
     assert chi_square_p(np.array([served.count(arm) for arm in ARMS]), law) > 1e-4
     drawn = [learner.exploit(context=context, advice=advice).exploit for _ in range(4_000)]
     assert chi_square_p(np.array([drawn.count(arm) for arm in ARMS]), law) > 1e-4
@@ -128,7 +139,9 @@ def test_feedback_that_comes_late_is_learned_in_its_own_segment_and_without_bias
         before = _segment_sums(again, "law")
         again.observe(decision.id, loss=losses[arm])
         mean += law[ARMS.index(arm)] * (_segment_sums(again, "law") - before)
-        assert (_segment_sums(again, "art") == _segment_sums(dc.Learner.from_json(saved), "art")).all()
+        assert (
+            _segment_sums(again, "art") == _segment_sums(dc.Learner.from_json(saved), "art")
+        ).all()
     np.testing.assert_allclose(mean, [0.0, 1.0, 0.3], atol=1e-9)
 
 
@@ -137,7 +150,9 @@ def _segment_sums(learner: dc.Learner, subject: str) -> Any:
     return state_of(learner)["segment_estimates"]
 
 
-def test_arms_that_are_away_are_charged_in_both_ladders_and_arms_come_and_go_in_every_segment() -> None:
+def test_arms_that_are_away_are_charged_in_both_ladders_and_arms_come_and_go_in_every_segment() -> (
+    None
+):
     learner = played(POLICY.start(arms=ARMS, seed=5), 2, 40)
     pooled, segment = learner.estimates(), _segment_sums(learner, "law")
     decision = learner.decide(context={"subject": "law"}, available=["a", "b"])
@@ -171,7 +186,14 @@ def test_a_log_teaches_what_its_decisions_taught() -> None:
     learned = [json.loads(each.to_json())["content"]["learned"] for each in (one, two)]
     assert sum(learned[1]["counts"]) == 40
     # All but what the rungs were judged by, which has draws of its own, and what depends on that.
-    for name in ("counts", "means", "precedence", "within", "between", *filter(_of_numbers, learned[0])):
+    for name in (
+        "counts",
+        "means",
+        "precedence",
+        "within",
+        "between",
+        *filter(_of_numbers, learned[0]),
+    ):
         np.testing.assert_allclose(learned[0][name], learned[1][name], rtol=1e-9, err_msg=name)
 
 
@@ -182,7 +204,9 @@ def _of_numbers(name: str) -> bool:
 def test_segments_beyond_the_most_share_one_and_missing_values_are_segments() -> None:
     learner = dc.ContextualLadder(segments=("user", "new"), max_segments=3).start(arms=2, seed=1)
     told: list[dict[str, Any]] = [{"user": "u", "new": True}, {"user": 7, "new": False}, {}]
-    names = [learner.decide(context=each).why for each in [*told, {"user": "x"}, {"user": "y"}, told[0]]]
+    names = [
+        learner.decide(context=each).why for each in [*told, {"user": "x"}, {"user": "y"}, told[0]]
+    ]
     segments = [each.segment for each in names if each is not None]
     others = ("(other segments)",)
     assert segments == [("u", "true"), ("7", "false"), (None, None), others, others, ("u", "true")]
@@ -233,11 +257,15 @@ def test_a_watched_learner_knows_the_law_of_each_decision() -> None:
         ({"baseline": {"a": 0.5}}, "baseline: "),
     ],
 )
-def test_what_is_no_context_is_refused_by_name_and_changes_nothing(told: dict[str, Any], said: str) -> None:
+def test_what_is_no_context_is_refused_by_name_and_changes_nothing(
+    told: dict[str, Any], said: str
+) -> None:
     learner = played(POLICY.start(arms=ARMS, seed=5), 2, 5)
     before = learner.to_json()
     if not isinstance(told.get("context"), list):
-        told = told | {"context": {"subject": "of a segment not seen yet", **told.get("context", {})}}
+        told = told | {
+            "context": {"subject": "of a segment not seen yet", **told.get("context", {})}
+        }
     with pytest.raises(dc.DecoupledError) as refusal:
         learner.decide(**told)
     assert said in str(refusal.value)
@@ -267,7 +295,9 @@ def test_a_decision_that_is_refused_or_interrupted_uses_up_no_segment() -> None:
         for _ in at_every_point(prepared):
             last = copies[-1]
             if len(last.pending) == len(dc.Learner.from_json(before).pending):
-                assert {**content_of(last), "stream": stream} == content_of(dc.Learner.from_json(before))
+                assert {**content_of(last), "stream": stream} == content_of(
+                    dc.Learner.from_json(before)
+                )
 
 
 def test_feedback_copies_no_room_for_segments_and_can_be_taken_back() -> None:
@@ -280,7 +310,9 @@ def test_feedback_copies_no_room_for_segments_and_can_be_taken_back() -> None:
     learner.observe(made[0], loss=0.5)
     tracemalloc.start()
     learner.observe(made[1], loss=0.5)
-    learner.replay([{"explore": "a", "propensity": 0.5, "loss": 0.5, "context": {"subject": "new"}}])
+    learner.replay(
+        [{"explore": "a", "propensity": 0.5, "loss": 0.5, "context": {"subject": "new"}}]
+    )
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 1_000_000
@@ -309,7 +341,9 @@ def test_numbers_and_values_may_be_of_any_type_that_is_one() -> None:
         assert numbers[0][:3] == numbers[1][:3]  # the segment, x and y
     law: dict[str, Any] = {"a": np.float64(0.25), "b": np.float32(0.75)}
     told = learner.exploitation_probabilities(advice={"rules": law, "router": Name.B})
-    plain = learner.exploitation_probabilities(advice={"rules": {"a": 0.25, "b": 0.75}, "router": "b"})
+    plain = learner.exploitation_probabilities(
+        advice={"rules": {"a": 0.25, "b": 0.75}, "router": "b"}
+    )
     assert told.tolist() == plain.tolist()
 
 
@@ -332,7 +366,9 @@ def test_a_log_that_is_refused_or_interrupted_leaves_no_segment_behind() -> None
     before = learner.to_json()
     row = {"explore": "a", "propensity": 0.5, "loss": 0.5}
     rows = [{**row, "context": {"subject": each}} for each in ("new", 1.5)]
-    with pytest.raises(dc.ParameterError, match=r"records\[1\]: context\['subject'\] = 1.5: must be"):
+    with pytest.raises(
+        dc.ParameterError, match=r"records\[1\]: context\['subject'\] = 1.5: must be"
+    ):
         learner.replay(rows)
     assert learner.to_json() == before
     copies: list[dc.Learner] = []
@@ -387,7 +423,11 @@ def test_a_regression_serves_the_best_arm_whatever_single_values_say(odd: dict[i
 
 def test_numbers_are_scaled_as_the_twin_says() -> None:
     rng = np.random.default_rng(3)
-    values = [*rng.normal(5.0, 2.0, 1_200).tolist(), *[0.0] * 40, *rng.normal(-50.0, 1.0, 60).tolist()]
+    values = [
+        *rng.normal(5.0, 2.0, 1_200).tolist(),
+        *[0.0] * 40,
+        *rng.normal(-50.0, 1.0, 60).tolist(),
+    ]
     for at, odd in {0: 1e30, 9: -1e9, 16: 1e12, 400: -1e100, 1_250: 7.0}.items():
         values[at] = odd
     learner = dc.ContextualLadder(numbers=("x",)).start(arms=2, seed=1)
@@ -417,7 +457,9 @@ def test_with_many_arms_the_even_share_grows_as_contextual_rungs_earn_weight(tel
         assert decision.propensity is not None
         assert decision.propensity >= policy.least_propensity(10)
         best = 2 * segment if telling else 3
-        learner.observe(decision, loss=float(rng.random() < (0.2 if decision.explore == best else 0.8)))
+        learner.observe(
+            decision, loss=float(rng.random() < (0.2 if decision.explore == best else 0.8))
+        )
     even, pooled, segment_share = _shares(learner)
     assert (even > 0.45) == telling
     assert (even < 0.2) == (not telling)

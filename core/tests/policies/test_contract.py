@@ -43,7 +43,9 @@ every_policy = pytest.mark.parametrize("policy", POLICIES, ids=repr)
 every_form = pytest.mark.parametrize("policy", forms(), ids=repr)
 every_class = pytest.mark.parametrize("name", dc.Policy.homes)
 # Those whose estimates add up importance-weighted losses; the others take means, or forget.
-ESTIMATORS = [p for p in POLICIES if p.cumulative == "estimates" and not isinstance(p, dc.Forgetting)]
+ESTIMATORS = [
+    p for p in POLICIES if p.cumulative == "estimates" and not isinstance(p, dc.Forgetting)
+]
 every_estimator = pytest.mark.parametrize("policy", ESTIMATORS, ids=repr)
 # The others are left to `test_estimates_are_unbiased_exactly`, which takes every draw's mean.
 drawn_estimator = pytest.mark.parametrize(
@@ -126,9 +128,17 @@ BAD: list[tuple[type[dc.Policy], str, list[Any]]] = [
     (dc.FTPL, "kappa", [0.0, None]),
     (dc.FTPL, "lam", [-0.1, 1.0, None]),
     (dc.FTPL, "schedule", ["round", None]),
-    (dc.Ladder, "rungs", [2.0, "2", None, (), (2.0, 1.0), (1.0, 1.0), (0,), (1.0, math.nan), (1.0, None)]),
+    (
+        dc.Ladder,
+        "rungs",
+        [2.0, "2", None, (), (2.0, 1.0), (1.0, 1.0), (0,), (1.0, math.nan), (1.0, None)],
+    ),
     (dc.Ladder, "rungs", [(1.0, 2.0, 3.0, 4.0, 5.0), (1.0, math.inf), ("1",), (True,), ((1.0,),)]),
-    (dc.Ladder, "prior", [2.0, "2", None, (1.0,), (1.0, 1.0, 0.0), (1.0, 1.0, math.inf), ("1", "1", "1")]),
+    (
+        dc.Ladder,
+        "prior",
+        [2.0, "2", None, (1.0,), (1.0, 1.0, 0.0), (1.0, 1.0, math.inf), ("1", "1", "1")],
+    ),
     (dc.Ladder, "prior", [(1.0, 1.0, 1e200)]),
     (dc.Ladder, "hedge_rate", [0.0, None]),
     (dc.Ladder, "mean_rate", [-0.1, 1.0, None]),
@@ -164,8 +174,12 @@ BAD: list[tuple[type[dc.Policy], str, list[Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("cls", "name", "values"), BAD, ids=lambda each: getattr(each, "__name__", None))
-def test_bad_parameters_are_refused_by_name(cls: type[dc.Policy], name: str, values: list[Any]) -> None:
+@pytest.mark.parametrize(
+    ("cls", "name", "values"), BAD, ids=lambda each: getattr(each, "__name__", None)
+)
+def test_bad_parameters_are_refused_by_name(
+    cls: type[dc.Policy], name: str, values: list[Any]
+) -> None:
     for value in values:
         with pytest.raises(dc.ParameterError) as refusal:
             cls(**{name: value})
@@ -175,7 +189,10 @@ def test_bad_parameters_are_refused_by_name(cls: type[dc.Policy], name: str, val
 @pytest.mark.parametrize(
     ("given", "argument"),
     [
-        ({"rungs": (1.0,), "top_two_share": 0.0}, "prior = (0.1, 0.15, 0.75): must be a number above"),
+        (
+            {"rungs": (1.0,), "top_two_share": 0.0},
+            "prior = (0.1, 0.15, 0.75): must be a number above",
+        ),
         ({"prior": (1.0,)}, "prior = (1.0,): must be 3 numbers"),
         ({"top_two_share": 0.0, "prior": (1.0,)}, "prior = (1.0,): must be 2 numbers"),
     ],
@@ -237,7 +254,9 @@ def test_laws_are_the_twins_after_every_observation(policy: dc.Policy) -> None:
 
 
 @every_form
-def test_laws_are_the_twins_at_other_numbers_of_arms_and_so_are_first_draws(policy: dc.Policy) -> None:
+def test_laws_are_the_twins_at_other_numbers_of_arms_and_so_are_first_draws(
+    policy: dc.Policy,
+) -> None:
     for arms in (2, 17):
         assert_same_laws(*pair_after(policy, 20, arms))
     assert_kernels_follow(policy.start(arms=ARMS, seed=0), twin_of(policy, ARMS), "first")
@@ -301,7 +320,9 @@ def test_estimates_are_unbiased_exactly(policy: dc.Policy) -> None:
     decisions = one_of_each(learner, available=places)
     expected = np.full(ARMS, law @ LOSSES)
     expected[places] = LOSSES[places]
-    np.testing.assert_allclose(mean_change(learner, decisions, law), expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        mean_change(learner, decisions, law), expected, rtol=1e-10, atol=1e-12
+    )
 
 
 @every_estimator
@@ -373,11 +394,15 @@ def assert_same_laws_on(places: list[int], learner: dc.Learner, twin: Twin) -> N
     # Where a solution is good to 1e-12 without the missing arms it is taken as it stands.
     if learner.policy in KNOWING or not learner.policy.coupled:
         np.testing.assert_allclose(exploration[sorted(places)], part.exploration_law(), rtol=1e-11)
-    np.testing.assert_allclose(exploitation[sorted(places)], part.exploitation_law(), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        exploitation[sorted(places)], part.exploitation_law(), rtol=0, atol=1e-9
+    )
 
 
 @every_form
-def test_laws_and_draws_on_some_arms_are_the_twins_however_far_behind_others_are(policy: dc.Policy) -> None:
+def test_laws_and_draws_on_some_arms_are_the_twins_however_far_behind_others_are(
+    policy: dc.Policy,
+) -> None:
     places = [0, 2, 3]
     learner, twin = pair_after(policy, 30)
     decisions = learner.decide(count=4_000, available=places)
@@ -404,7 +429,9 @@ def test_laws_and_draws_on_some_arms_are_the_twins_however_far_behind_others_are
 def recorded(policy: dc.Policy, losses: Floats, weight: float, rounds: int) -> tuple[Played, State]:
     state = policy.layout.new_state(losses.shape[1])
     policy.entries().init(np.array(policy.params(), np.float64), *state)
-    return play(policy, state, new_stream(np.random.SeedSequence(11)), rounds, losses, weight), state
+    return play(
+        policy, state, new_stream(np.random.SeedSequence(11)), rounds, losses, weight
+    ), state
 
 
 def tie_losses(kind: str, arms: int) -> Floats:
@@ -415,7 +442,9 @@ def tie_losses(kind: str, arms: int) -> Floats:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "weight"), [("bits", 0.0), ("bits", 1.0), ("a block at zero", 0.0)])
+@pytest.mark.parametrize(
+    ("kind", "weight"), [("bits", 0.0), ("bits", 1.0), ("a block at zero", 0.0)]
+)
 @pytest.mark.parametrize("arms", [2, 8, 300])
 def test_both_rankings_make_the_same_decisions(arms: int, kind: str, weight: float) -> None:
     # With weight 1 in place of 1/p the estimates are whole numbers, and most of them are tied.
@@ -436,7 +465,9 @@ EXTREMES = [([1.0, 1.0, 0.0, 1.0, 1.0], 1_000_000), ([0.0] * 5, 100_000), ([1.0]
 @pytest.mark.slow
 @pytest.mark.parametrize(("losses", "rounds"), EXTREMES)
 @every_policy
-def test_a_million_rounds_of_extreme_losses(policy: dc.Policy, losses: list[float], rounds: int) -> None:
+def test_a_million_rounds_of_extreme_losses(
+    policy: dc.Policy, losses: list[float], rounds: int
+) -> None:
     state, values = policy.layout.new_state(ARMS), np.array(policy.params(), np.float64)
     stream = new_stream(np.random.SeedSequence(seed_for(policy, losses)))
     block = 100_000 if is_default(policy) else 20_000

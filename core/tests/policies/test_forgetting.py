@@ -36,7 +36,10 @@ LOSSES = np.random.default_rng(5).random((400, ARMS)) * np.linspace(0.3, 1.0, AR
 
 def drawn(learner: dc.Learner) -> list[tuple[Any, ...]]:
     """Twenty decisions; ids and rounds belong to the learner."""
-    return [(each.exploit, each.explore, each.weight, each.propensity) for each in learner.decide(count=20)]
+    return [
+        (each.exploit, each.explore, each.weight, each.propensity)
+        for each in learner.decide(count=20)
+    ]
 
 
 @pytest.mark.parametrize("policy", RESTARTING, ids=lambda each: type(each).__name__)
@@ -56,7 +59,10 @@ def test_after_a_restart_all_is_as_with_a_new_learner(policy: dc.Policy) -> None
     assert drawn(learner) == drawn(new)
     assert learner.estimates().tolist() == new.estimates().tolist()
     if not isinstance(policy, dc.Ladder):  # whose judge draws anew: see test_ladder_learner
-        assert learner.exploitation_probabilities().tolist() == new.exploitation_probabilities().tolist()
+        assert (
+            learner.exploitation_probabilities().tolist()
+            == new.exploitation_probabilities().tolist()
+        )
     assert (learner.round, new.round) == (24, 8)
     assert diagnostics(learner)["round"] == 8
 
@@ -166,7 +172,9 @@ def test_a_discount_makes_means_of_the_recent_past() -> None:
     posteriors = [beta(1 + s, 1 + c - s) for s, c in zip(sums, counts, strict=True)]
     for i, own in enumerate(posteriors):
         rivals = posteriors[:i] + posteriors[i + 1 :]
-        chance = quad(lambda x, f, r: f.pdf(x) * np.prod([g.sf(x) for g in r]), 0, 1, args=(own, rivals))[0]
+        chance = quad(
+            lambda x, f, r: f.pdf(x) * np.prod([g.sf(x) for g in r]), 0, 1, args=(own, rivals)
+        )[0]
         assert sampler.exploitation_probabilities()[i] == pytest.approx(chance, abs=1e-7)
 
 
@@ -189,7 +197,13 @@ def test_jins_rates_fade_with_its_estimates() -> None:
 @pytest.mark.parametrize("discount", [1e-3, 0.9])
 def test_what_fades_away_is_gone(discount: float) -> None:
     # Numbers that keep shrinking would lose their digits and then their ratio.
-    for policy in (dc.FTPL(), dc.FollowTheLeader(), dc.UCB1(), dc.ThompsonSampling(), dc.JinHybrid()):
+    for policy in (
+        dc.FTPL(),
+        dc.FollowTheLeader(),
+        dc.UCB1(),
+        dc.ThompsonSampling(),
+        dc.JinHybrid(),
+    ):
         learner = dc.Forgetting(policy, discount=discount).start(ARMS, seed=3)
         learner.replay([(arm, 0.25, 0.7) for arm in range(ARMS)])
         rounds = 1_000 + int(800 / -math.log(discount))  # exp(-800) is less than any number
@@ -201,9 +215,13 @@ def test_what_fades_away_is_gone(discount: float) -> None:
 
 
 def test_what_cannot_be_had_is_refused_with_the_remedy() -> None:
-    with pytest.raises(dc.ParameterError, match=r"^discount = 0\.9: does not suit TopTwo, .*give a period"):
+    with pytest.raises(
+        dc.ParameterError, match=r"^discount = 0\.9: does not suit TopTwo, .*give a period"
+    ):
         dc.Forgetting(dc.TopTwo(), discount=0.9)
-    with pytest.raises(dc.ParameterError, match=r"^discount = 0\.9: cannot be combined with period = 5"):
+    with pytest.raises(
+        dc.ParameterError, match=r"^discount = 0\.9: cannot be combined with period = 5"
+    ):
         dc.Forgetting(period=5, discount=0.9)
     with pytest.raises(dc.ParameterError, match=r"^policy = Forgetting.*does not forget already"):
         dc.Forgetting(dc.Forgetting())
@@ -250,7 +268,9 @@ def test_what_fades_belongs_to_the_policy_and_not_to_its_code() -> None:
     assert diagnostics(own)["spread"] == 0.5 * diagnostics(other)["spread"] == 0.5
 
 
-def test_a_plan_of_a_policy_from_elsewhere_depends_on_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_of_a_policy_from_elsewhere_depends_on_its_source(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Own(dc.Exp3):
         """A policy from another package."""
 
@@ -262,7 +282,11 @@ def test_a_plan_of_a_policy_from_elsewhere_depends_on_its_source(monkeypatch: py
 
 def test_forgetting_pays_where_the_world_drifts_and_costs_where_it_does_not() -> None:
     # Differences of ten standard errors and more at 20 runs.
-    policies = [dc.FTPL(), dc.Forgetting(dc.FTPL(), period=1_000), dc.Forgetting(dc.FTPL(), discount=0.998)]
+    policies = [
+        dc.FTPL(),
+        dc.Forgetting(dc.FTPL(), period=1_000),
+        dc.Forgetting(dc.FTPL(), discount=0.998),
+    ]
     drifts = dc.simulate(policies, dc.environments.Drifting(4, 0.3, 1_000), 8_000, 20, seed=0)
     stays = dc.simulate(policies, dc.environments.Alternating(4, 0.3), 8_000, 20, seed=0)
     for policy in policies[1:]:

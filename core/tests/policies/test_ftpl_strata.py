@@ -59,7 +59,9 @@ def test_weights_are_unbiased_and_independent_of_the_arm() -> None:
     for k, each in enumerate(strata):
         inside = np.where(stratum == k, weights, 0.0)
         error = inside.std() / math.sqrt(draws)
-        assert means_agree(np.array([inside.mean()]), np.array([len(each)]), np.array([error]), 1e-5)
+        assert means_agree(
+            np.array([inside.mean()]), np.array([len(each)]), np.array([error]), 1e-5
+        )
         own = sums[stratum == k]
         error = own.std() / math.sqrt(len(own))
         assert means_agree(np.array([own.mean()]), np.array([whole]), np.array([error]), 1e-5)
@@ -75,12 +77,18 @@ def test_auto_is_the_faster_of_the_two(auto: dc.FTPL) -> None:
         left, right = learned(auto, arms, 300), learned(other, arms, 300)
         assert left.decide() == right.decide()
         assert left.estimates().tolist() == right.estimates().tolist()
-        assert left.exploration_probabilities().tolist() == right.exploration_probabilities().tolist()
+        assert (
+            left.exploration_probabilities().tolist() == right.exploration_probabilities().tolist()
+        )
     part = range(0, many, 9)
-    assert learned(auto, many, 3).decide(available=part).propensity is not None  # a part of many arms
+    assert (
+        learned(auto, many, 3).decide(available=part).propensity is not None
+    )  # a part of many arms
 
 
-@pytest.mark.parametrize("policy", [STRATA, dataclasses.replace(CENTRED_FTPL, ranking="strata")], ids=str)
+@pytest.mark.parametrize(
+    "policy", [STRATA, dataclasses.replace(CENTRED_FTPL, ranking="strata")], ids=str
+)
 def test_it_continues_bit_for_bit_after_its_blocks_have_changed(policy: dc.FTPL) -> None:
     learner = learned(policy, 3000, 3000)
     learner.decide(count=3)  # pending, with everything their feedback will need
@@ -104,7 +112,9 @@ def test_a_hundred_thousand_named_arms() -> None:
     assert dc.Learner.from_json(learner.to_json()).decide() == learner.decide()
     twin = StrataTwin(len(names))
     twin.estimates, twin.observations = learner.estimates(), 2001
-    np.testing.assert_allclose(learner.exploration_probabilities(), twin.exploration_law(), rtol=1e-11)
+    np.testing.assert_allclose(
+        learner.exploration_probabilities(), twin.exploration_law(), rtol=1e-11
+    )
     with pytest.raises(dc.ArmError, match="did you mean 'item 7'"):
         learner.replay([("item_7", 0.5, 1.0)])
 
@@ -129,7 +139,9 @@ every_case = pytest.mark.parametrize(("arms", "shape"), CASES)
 class Situation:
     """A state with estimates of some shape, in random order of arms, and its known properties."""
 
-    def __init__(self, arms: int, shape: str, policy: dc.FTPL = POLICY, observations: int = 49) -> None:
+    def __init__(
+        self, arms: int, shape: str, policy: dc.FTPL = POLICY, observations: int = 49
+    ) -> None:
         self.policy, self.values = policy, np.array(policy.params())
         self.state = policy.layout.new_state(arms)
         self.twin = CentredStrataTwin(arms, policy)
@@ -152,7 +164,9 @@ class Situation:
 
 
 @every_case
-def test_both_draws_have_their_exact_laws_and_the_arms_covered_are_the_twins(arms: int, shape: str) -> None:
+def test_both_draws_have_their_exact_laws_and_the_arms_covered_are_the_twins(
+    arms: int, shape: str
+) -> None:
     situation = Situation(arms, shape)
     twin = situation.twin
     stream = new_stream(np.random.SeedSequence(zlib.crc32(repr((arms, shape)).encode())))
@@ -196,7 +210,9 @@ def test_estimates_are_unbiased_whatever_sum_is_drawn(arms: int, shape: str) -> 
     q = np.sort(Situation(arms, shape).twin.surrogates())[::-1]
     envelope = sum(len(each) * each[0] for each in cut_into_strata(q))
     kappa = q[min(7, arms // 8)] / (envelope * Situation(arms, shape).twin.eta)
-    border = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", kappa=kappa, lam=0.1, ranking="strata")
+    border = dc.FTPL(
+        c=0.5, c_exploit=3.0, estimator="centred", kappa=kappa, lam=0.1, ranking="strata"
+    )
     situation = Situation(arms, shape, border)
     losses = np.random.default_rng(arms).random(arms)
     law = situation.twin.exploration_law()

@@ -37,7 +37,11 @@ def rung_laws(policy: dc.Policy, state: State) -> Floats:
     for rung in range(5):
         rate = state.scalars[ladder_state.S.rung_rate + rung]
         if rate < 0:
-            leader = ladder_state.S.leader if rate == ladder_state.BY_MEAN else ladder_state.S.recent_leader
+            leader = (
+                ladder_state.S.leader
+                if rate == ladder_state.BY_MEAN
+                else ladder_state.S.recent_leader
+            )
             laws.append(np.eye(ARMS)[int(state.scalars[leader])])
         else:
             laws.append(pareto_law_by_quad(state.scalars[ladder_state.S.eta] * rate * gaps, 3.0))
@@ -91,8 +95,12 @@ def cost_of(policy: dc.Policy, scale: float, shift: float) -> float:
     """By what factor regret grows, in units of the losses, if they are scaled and shifted."""
     generator = np.random.default_rng(seeded(5))
     table = (generator.random((3_000, 6)) < np.array([0.3, 0.5, 0.5, 0.5, 0.5, 0.5])).astype(float)
-    worlds = [dc.environments.LossTable(rows, noise="none") for rows in (table, shift + scale * table)]
-    found = [dc.simulate([policy], world, 3_000, 100, seed=seeded(2), workers=1) for world in worlds]
+    worlds = [
+        dc.environments.LossTable(rows, noise="none") for rows in (table, shift + scale * table)
+    ]
+    found = [
+        dc.simulate([policy], world, 3_000, 100, seed=seeded(2), workers=1) for world in worlds
+    ]
     plain, other = (each.final_regret(policy).mean() for each in found)
     return float(other / scale / plain)
 

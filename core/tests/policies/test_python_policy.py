@@ -81,7 +81,9 @@ def test_decisions_are_drawn_from_the_two_laws_with_two_numbers_of_the_stream() 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", [Hedge(), Means()], ids=str)
 def test_it_keeps_the_contract(policy: dc.Policy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("decoupled.testing.case.DRAWS", 5_000)  # a sound policy passes with any number
+    monkeypatch.setattr(
+        "decoupled.testing.case.DRAWS", 5_000
+    )  # a sound policy passes with any number
     dc.testing.check_policy(policy, rounds=100)
 
 
@@ -97,8 +99,12 @@ def test_it_keeps_the_contract(policy: dc.Policy, monkeypatch: pytest.MonkeyPatc
 )
 def test_simulations_run_it_beside_compiled_policies(world: Any, traffic: Any) -> None:
     policies = [Hedge(), dc.FTPL()]
-    results = dc.simulate(policies, world, horizon=60, runs=3, seed=2, checkpoints="all", traffic=traffic)
-    alone = dc.simulate(policies[1], world, horizon=60, runs=3, seed=2, checkpoints="all", traffic=traffic)
+    results = dc.simulate(
+        policies, world, horizon=60, runs=3, seed=2, checkpoints="all", traffic=traffic
+    )
+    alone = dc.simulate(
+        policies[1], world, horizon=60, runs=3, seed=2, checkpoints="all", traffic=traffic
+    )
     assert np.isfinite(results.final_regret(policies[0])).all()
     assert (results.final_regret(policies[1]) == alone.final_regret(policies[1])).all()
 
@@ -106,7 +112,13 @@ def test_simulations_run_it_beside_compiled_policies(world: Any, traffic: Any) -
 def test_a_simulation_with_late_feedback_is_the_learner_fed_late() -> None:
     world, horizon, delay = dc.environments.Bernoulli(rewards=[0.2, 0.5, 0.9]), 200, 7
     results = dc.simulate(
-        Hedge(), world, horizon=horizon, runs=1, seed=3, checkpoints="all", traffic=dc.Traffic(delay=delay)
+        Hedge(),
+        world,
+        horizon=horizon,
+        runs=1,
+        seed=3,
+        checkpoints="all",
+        traffic=dc.Traffic(delay=delay),
     )
     noise = new_stream(np.random.SeedSequence(3, spawn_key=(0, 0)))
     learner = Hedge().start(3, np.random.SeedSequence(3, spawn_key=(0, 1)))
@@ -197,10 +209,16 @@ def made(**parts: Any) -> Any:
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
-        ({"update": dc.PythonPolicy.update}, r"no method update; add update\(self, known, arm, weight"),
+        (
+            {"update": dc.PythonPolicy.update},
+            r"no method update; add update\(self, known, arm, weight",
+        ),
         ({"learned": ("sums",)}, "neither an array nor a method called estimates; add a method"),
         ({"learned": ("round", "estimates")}, "learned names 'round', which the package keeps"),
-        ({"learned": "estimates"}, r"must be a tuple of names; for one name write \('estimates',\)"),
+        (
+            {"learned": "estimates"},
+            r"must be a tuple of names; for one name write \('estimates',\)",
+        ),
         ({"update": lambda self, known, loss: None}, r"update takes \(known, loss\); it must take"),
     ],
 )
@@ -210,7 +228,9 @@ def test_a_missing_method_or_row_is_explained(parts: dict[str, Any], said: str) 
 
 
 def test_a_missing_decorator_or_name_is_explained() -> None:
-    with pytest.raises(dc.ContractError, match=r"is not a dataclass; put @dataclass\(frozen=True\)"):
+    with pytest.raises(
+        dc.ContractError, match=r"is not a dataclass; put @dataclass\(frozen=True\)"
+    ):
         made()()
     unnamed = made(learned=("sums",), decide=lambda self, known: (GOOD, GOOD + known.estimates))
     with pytest.raises(AttributeError, match=r"'estimates' is not learned; name it in `learned`"):

@@ -49,13 +49,20 @@ def test_draws_have_the_law_that_ties_share(policy: dc.FTPL) -> None:
         assert abs(terms.mean() - 1.0) < 5.0 * error  # 45 of them: once in 40,000 seeds
 
 
-@given(estimates=st.lists(st.sampled_from([0.0, 0.5, 1.0, 7.25]), min_size=2, max_size=12), data=st.data())
+@given(
+    estimates=st.lists(st.sampled_from([0.0, 0.5, 1.0, 7.25]), min_size=2, max_size=12),
+    data=st.data(),
+)
 @settings(deadline=None, max_examples=60)
-def test_the_law_is_free_of_the_numbers_of_arms(estimates: list[float], data: st.DataObject) -> None:
+def test_the_law_is_free_of_the_numbers_of_arms(
+    estimates: list[float], data: st.DataObject
+) -> None:
     order = data.draw(st.permutations(range(len(estimates))))
     for policy in FORMS:
         law = started_from(policy, estimates).exploration_probabilities()
-        permuted = started_from(policy, [estimates[arm] for arm in order]).exploration_probabilities()
+        permuted = started_from(
+            policy, [estimates[arm] for arm in order]
+        ).exploration_probabilities()
         np.testing.assert_allclose(permuted, law[list(order)], rtol=1e-12)
 
 
@@ -65,7 +72,9 @@ def started_from(policy: dc.FTPL, estimates: list[float]) -> dc.Learner:
 
 
 def twin_of(policy: dc.FTPL, estimates: list[float]) -> FTPLTwin:
-    twin = (StrataTwin if policy.ranking == "strata" else FTPLTwin)(len(estimates), policy.alpha, policy.c)
+    twin = (StrataTwin if policy.ranking == "strata" else FTPLTwin)(
+        len(estimates), policy.alpha, policy.c
+    )
     twin.estimates = np.array(estimates)
     twin.observations = 0 if policy.schedule == "losses" else 4
     return twin
@@ -82,4 +91,6 @@ def test_ties_do_not_raise_regret_where_the_best_arm_has_the_last_number() -> No
         results.append(dc.simulate(dc.FTPL(), world, horizon, 400, seed=8).final_regret("FTPL"))
     first, last = results
     error = np.hypot(first.std(), last.std()) / 400**0.5
-    assert abs(first.mean() - last.mean()) < 4.0 * error  # a sound program fails once in 16,000 seeds
+    assert (
+        abs(first.mean() - last.mean()) < 4.0 * error
+    )  # a sound program fails once in 16,000 seeds

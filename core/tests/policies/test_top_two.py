@@ -31,7 +31,9 @@ class Published:
         """The leader and the arm to pull."""
         means = self.rewards / self.pulls
         leader = int(means.argmax())
-        costs = (means[leader] - means + self.epsilon) / np.sqrt(1 / self.pulls[leader] + 1 / self.pulls)
+        costs = (means[leader] - means + self.epsilon) / np.sqrt(
+            1 / self.pulls[leader] + 1 / self.pulls
+        )
         costs[leader] = math.inf
         pair = leader, int(costs.argmin())
         self.met[pair] = self.met.get(pair, 0) + 1
@@ -101,7 +103,9 @@ def test_late_observations_count_for_the_leader_at_their_arrival() -> None:
     learner.observe(late[0], loss=0.2)  # arm 1, the challenger of arm 0
     assert counts(learner, "duels") == [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
     assert counts(learner, "challenger_explored") == [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
-    learner.replay([(0, 1.0, 1.0)] * 2)  # arm 0 observed twice: first as the leader, then as a rival
+    learner.replay(
+        [(0, 1.0, 1.0)] * 2
+    )  # arm 0 observed twice: first as the leader, then as a rival
     assert learner.exploit().exploit == 1
     assert counts(learner, "duels") == [[0, 2, 0], [1, 0, 0], [0, 0, 0]]
     assert counts(learner, "challenger_explored") == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]

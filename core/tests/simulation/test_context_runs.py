@@ -23,7 +23,9 @@ def made_up(rounds: int, segments: int, apart: float, gap: float = 0.02) -> Any:
     draw = np.random.default_rng(0)
     segment, tokens = draw.integers(0, segments, rounds), draw.normal(size=rounds)
     better = gap + np.where(segment % 2 == 0, apart, -apart)
-    losses = (draw.random((rounds, 2)) < 0.4 + np.stack([-better, better], axis=1) / 2).astype(float)
+    losses = (draw.random((rounds, 2)) < 0.4 + np.stack([-better, better], axis=1) / 2).astype(
+        float
+    )
     context = {"subject": [f"s{each}" for each in segment], "tokens": tokens.tolist()}
     return dc.environments.ContextTable(losses, context, order="shuffled")
 
@@ -33,14 +35,18 @@ WORLD = made_up(200, segments=4, apart=0.2)
 
 def played_by_hand(policy: Any, run: int) -> Floats:
     """The loss of a learner in each round, or of a dictionary of learners."""
-    inner, fields = (policy.policy, policy.segments) if isinstance(policy, PerSegment) else (policy, None)
+    inner, fields = (
+        (policy.policy, policy.segments) if isinstance(policy, PerSegment) else (policy, None)
+    )
     learners: dict[Any, dc.Learner] = {}
     numbers = WORLD.segment_at(fields or ())
     suffered = []
     for row in WORLD.row_at(ROUNDS, SEED, run).tolist():
         key = (run, 1) if fields is None else (run, 1, int(numbers[row]))
         if key not in learners:
-            learners[key] = dc.Learner(inner, WORLD.arms, np.random.SeedSequence(SEED, spawn_key=key))
+            learners[key] = dc.Learner(
+                inner, WORLD.arms, np.random.SeedSequence(SEED, spawn_key=key)
+            )
         context = {name: column[row] for name, column in WORLD.context.items()}
         decision = learners[key].decide(context=context if inner.contextual else None)
         learners[key].observe(decision, WORLD.losses.item(row, decision.explore))
@@ -121,13 +127,33 @@ def test_in_the_given_order_a_blind_policy_meets_an_ordinary_table() -> None:
 @pytest.mark.parametrize(
     ("policy", "given", "said"),
     [
-        (LinUCB(["subject"]), {"environment": dc.environments.Bernoulli([0.1, 0.9])}, "Bernoulli has none"),
+        (
+            LinUCB(["subject"]),
+            {"environment": dc.environments.Bernoulli([0.1, 0.9])},
+            "Bernoulli has none",
+        ),
         (LinUCB(["subjct"]), {}, "segments = 'subjct': is not a column .* did you mean 'subject'"),
-        (LinUCB(numbers=["subject"]), {}, "numbers = 'subject': has 's.' in row 0, and needs numbers"),
+        (
+            LinUCB(numbers=["subject"]),
+            {},
+            "numbers = 'subject': has 's.' in row 0, and needs numbers",
+        ),
         (dc.ContextualLadder(segments=("tokens",)), {}, "segments = 'tokens': has the fraction"),
-        (dc.ContextualLadder(advisers=("mine",)), {}, "advisers = .*: cannot give advice in a simulation"),
-        (PerSegment(dc.Ladder(), ["subject"]), {"traffic": dc.Traffic(delay=3)}, "traffic = 'delay 3'"),
-        (dc.Ladder(), {"traffic": dc.Traffic(keys=3)}, "traffic = 'keys 3': cannot .* order = 'shuffled'"),
+        (
+            dc.ContextualLadder(advisers=("mine",)),
+            {},
+            "advisers = .*: cannot give advice in a simulation",
+        ),
+        (
+            PerSegment(dc.Ladder(), ["subject"]),
+            {"traffic": dc.Traffic(delay=3)},
+            "traffic = 'delay 3'",
+        ),
+        (
+            dc.Ladder(),
+            {"traffic": dc.Traffic(keys=3)},
+            "traffic = 'keys 3': cannot .* order = 'shuffled'",
+        ),
         (dc.Ladder(), {"device": "cuda"}, "device = 'cuda': cannot play order = 'shuffled'"),
     ],
 )
@@ -141,7 +167,10 @@ def test_what_cannot_be_simulated_with_a_context(policy: Any, given: Any, said: 
     [
         (lambda: PerSegment("Ladder", ["s"]), "policy = 'Ladder': must be a policy"),
         (lambda: PerSegment(dc.Ladder(), []), r"segments = \[\]: must be a list of names"),
-        (lambda: PerSegment(dc.ContextualLadder(segments=("s",)), ["s"]), "policy: ContextualLadder.*"),
+        (
+            lambda: PerSegment(dc.ContextualLadder(segments=("s",)), ["s"]),
+            "policy: ContextualLadder.*",
+        ),
         (lambda: LinUCB(), "segments, numbers = .*: must not both be empty"),
         (lambda: LinUCB(["s"], alpha=-1), "alpha = -1"),
         (lambda: LinUCB(["s"]).start(arms=2), r"start\(\): LinUCB.* runs in simulations only"),
@@ -201,7 +230,9 @@ def gains(table: Any, runs: int) -> dict[str, Floats]:
         "ours": dc.ContextualLadder(segments=("subject",)),
         "apart": PerSegment(dc.Ladder(), ["subject"]),
     }
-    results = dc.simulate([*policies.values()], table, len(table.losses), runs, seed=0, checkpoints=1)
+    results = dc.simulate(
+        [*policies.values()], table, len(table.losses), runs, seed=0, checkpoints=1
+    )
     return {name: -results.final_regret(policy) for name, policy in policies.items()}
 
 
@@ -213,12 +244,16 @@ def test_segments_that_differ_pay_and_labels_that_tell_nothing_cost_little() -> 
     assert noise["ours"].mean() > -35.0 > -75.0 > noise["apart"].mean()
 
 
-@pytest.mark.skipif(not DATA.is_file(), reason="DECOUPLED_DATA names no folder with context/mmlu.npz")
+@pytest.mark.skipif(
+    not DATA.is_file(), reason="DECOUPLED_DATA names no folder with context/mmlu.npz"
+)
 @pytest.mark.parametrize(("price", "labels", "least", "rival", "most"), [
     (0.1, False, 90.0, "pooled", 40.0),
     (0.2, True, -35.0, "apart", -100.0),
 ])  # fmt: skip
-def test_recorded_answers(price: float, labels: bool, least: float, rival: str, most: float) -> None:
+def test_recorded_answers(
+    price: float, labels: bool, least: float, rival: str, most: float
+) -> None:
     """Two models on the questions of 57 subjects, or of as many labels that tell nothing; the dear model costs more.
 
     Seeded; the bounds are more than five standard errors from the means, which were 142 and -9 in a hundred runs.

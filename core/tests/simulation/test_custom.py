@@ -50,10 +50,14 @@ def test_a_policy_may_not_run_under_the_parameters_of_another(order: str, tmp_pa
     script = tmp_path / "pretender.py"
     script.write_text(PRETENDER.replace("{order}", order))
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, env=environment
+    )
     assert "Params of its own" in done.stdout, done.stderr
     honest = "import decoupled as dc; print(dc.Exp3().start(2, seed=0).decide().propensity)"
-    later = subprocess.run([sys.executable, "-c", honest], capture_output=True, text=True, env=environment)
+    later = subprocess.run(
+        [sys.executable, "-c", honest], capture_output=True, text=True, env=environment
+    )
     assert 0.0 < float(later.stdout) < 1.0
 
 
@@ -90,7 +94,9 @@ def test_a_valid_table_of_integers_runs_and_an_adversary_that_leaves_the_range_i
     policy = dc.FollowTheLeader()  # compiles in the least time
     results = dc.simulate(policy, Loud(3, 0.5), 50, 2, seed=0)
     assert results.final_regret(policy).tolist() == [0.0, 0.0]
-    with pytest.raises(dc.ParameterError, match=r"Loud\.losses: .* with 1\.5 for arm 0 at t = 0; fix"):
+    with pytest.raises(
+        dc.ParameterError, match=r"Loud\.losses: .* with 1\.5 for arm 0 at t = 0; fix"
+    ):
         dc.simulate(policy, Loud(3, 1.5), 50, 2, seed=0)
 
 
@@ -150,7 +156,9 @@ def test_parameters_must_be_plain_values(values: Any) -> None:
         dc.simulate(dc.FTPL(), Unhashable(2, values), 10, 2, seed=0)
 
 
-def test_changed_code_does_not_resume_old_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_code_does_not_resume_old_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan = make_plan(dc.FTPL(), Custom(3, "good"), 100, 2, 0)
     before = plan.digest()
     monkeypatch.setattr("decoupled.simulation.plan.inspect.getsource", lambda each: "edited")

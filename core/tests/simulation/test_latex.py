@@ -23,7 +23,9 @@ def simulated(world: dc.environments.Environment = EASY, runs: int = 20) -> dc.R
 
 def bold(table: str) -> list[str]:
     return [
-        line.partition(" & ")[0] for line in table.splitlines() if r"\tablebold " in line and " & " in line
+        line.partition(" & ")[0]
+        for line in table.splitlines()
+        if r"\tablebold " in line and " & " in line
     ]
 
 
@@ -132,6 +134,8 @@ def test_latex_reads_a_table_with_two_packages(tmp_path: Path) -> None:
     pdflatex_or_skip()
     names = ["my_policy(c='x') & 5 %, [a] *b ^~<>|{}$#", "FTPL", 'the "third" …']
     text = compiled(
-        tmp_path, simulated().to_latex(labels=names, caption="5 % ± é"), "booktabs, siunitx, graphicx"
+        tmp_path,
+        simulated().to_latex(labels=names, caption="5 % ± é"),
+        "booktabs, siunitx, graphicx",
     )
     assert not text or "99th percentile" in text

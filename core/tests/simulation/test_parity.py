@@ -18,7 +18,9 @@ SEED, RUN = 11, 5
 RNG = np.random.default_rng(0)
 WORLD = dc.environments.LossTable(RNG.random((7, 6)), RNG.integers(0, 7, ROUNDS), noise="bernoulli")
 # Enough arms that strata keep them in several blocks.
-CROWD = dc.environments.LossTable(RNG.random((7, 600)), RNG.integers(0, 7, ROUNDS), noise="bernoulli")
+CROWD = dc.environments.LossTable(
+    RNG.random((7, 600)), RNG.integers(0, 7, ROUNDS), noise="bernoulli"
+)
 
 
 def learner_of(policy: dc.Policy, arms: int) -> dc.Learner:
@@ -35,7 +37,9 @@ def learner_of(policy: dc.Policy, arms: int) -> dc.Learner:
     ],
     ids=lambda each: getattr(each, "label", ""),
 )
-def test_table_runs_play_as_the_learner_does(policy: dc.Policy, world: dc.environments.Environment) -> None:
+def test_table_runs_play_as_the_learner_does(
+    policy: dc.Policy, world: dc.environments.Environment
+) -> None:
     engine = run_block(policy, world, ROUNDS, np.arange(1, ROUNDS + 1), SEED, RUN, RUN + 1)
     learner = learner_of(policy, world.arms)
     noise, _ = run_streams(SEED, RUN)
@@ -97,7 +101,9 @@ ADVERSARIES = [
     ("environment", "twin_kind"), ADVERSARIES, ids=lambda each: getattr(each, "label", "")
 )
 def test_adversaries_play_as_their_twins_do(
-    policy: dc.Policy, environment: dc.environments.Adversary, twin_kind: type[PunishTwin | AlternatingTwin]
+    policy: dc.Policy,
+    environment: dc.environments.Adversary,
+    twin_kind: type[PunishTwin | AlternatingTwin],
 ) -> None:
     engine = run_block(policy, environment, ROUNDS, np.arange(1, ROUNDS + 1), SEED, RUN, RUN + 1)
     learner, twin = learner_of(policy, environment.arms), twin_kind(environment)  # type: ignore[arg-type]
@@ -115,7 +121,9 @@ def test_adversaries_play_as_their_twins_do(
     sums = np.cumsum(arm_losses, axis=0)
     regret = np.cumsum(suffered) - sums[:, sums[-1].argmin()]
     assert np.allclose(engine.regret[0], regret, atol=1e-9)
-    assert engine.plays[0].tolist() == np.bincount(twin.history, minlength=environment.arms).tolist()
+    assert (
+        engine.plays[0].tolist() == np.bincount(twin.history, minlength=environment.arms).tolist()
+    )
 
 
 DRAWN_ROUNDS, DRAWN_SEED = 300, 3
@@ -129,7 +137,9 @@ def test_draws_are_those_of_the_learner(perturbation: str, resampling: str) -> N
     counted = draws_per_round(policy, DRAWN_WORLD, DRAWN_ROUNDS, 2, DRAWN_SEED)
     for run in range(2):
         noise, _ = run_streams(DRAWN_SEED, run)
-        learner = policy.start(DRAWN_WORLD.arms, np.random.SeedSequence(DRAWN_SEED, spawn_key=(run, 1)))
+        learner = policy.start(
+            DRAWN_WORLD.arms, np.random.SeedSequence(DRAWN_SEED, spawn_key=(run, 1))
+        )
         draws = 0.0
         for _ in range(DRAWN_ROUNDS):
             decision, estimates = learner.decide(), learner.estimates()

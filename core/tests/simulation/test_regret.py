@@ -20,7 +20,9 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("environment", "cells"), TABLE, ids=lambda each: getattr(each, "label", ""))
+@pytest.mark.parametrize(
+    ("environment", "cells"), TABLE, ids=lambda each: getattr(each, "label", "")
+)
 def test_regret_matches_the_independent_table(
     environment: dc.environments.Environment, cells: list[tuple[float, float]]
 ) -> None:
@@ -36,7 +38,9 @@ def test_regret_matches_the_independent_table(
 def test_follow_the_leader_collapses_only_against_an_adversary() -> None:
     policies = (dc.FTPL(), dc.FollowTheLeader())
     benign = dc.simulate(policies, ALTERNATING, 10_000, 200, seed=1).summary()["mean"]
-    hostile = dc.simulate(policies, dc.environments.PunishLast(8), 10_000, 50, seed=1).summary()["mean"]
+    hostile = dc.simulate(policies, dc.environments.PunishLast(8), 10_000, 50, seed=1).summary()[
+        "mean"
+    ]
     assert benign["FollowTheLeader"] < 0.6 * benign["FTPL"]
     assert hostile["FollowTheLeader"] > 3 * hostile["FTPL"]
     # Linear: almost half a unit per round, because the leader costs 1 and arm 0 costs about 0.55 on average.

@@ -31,7 +31,9 @@ def results() -> dc.Results:
 
 @settings(deadline=None, max_examples=50)
 @given(
-    st.integers(1, 4 * GROUP), st.lists(st.integers(1, 3 * GROUP), min_size=1), st.integers(0, 2**32 - 1)
+    st.integers(1, 4 * GROUP),
+    st.lists(st.integers(1, 3 * GROUP), min_size=1),
+    st.integers(0, 2**32 - 1),
 )
 def test_moments_do_not_depend_on_how_runs_arrive(runs: int, pieces: list[int], seed: int) -> None:
     curves = np.random.default_rng(seed).normal(100.0, 3.0, (runs, 4))
@@ -84,7 +86,9 @@ def test_summary_is_right(results: dc.Results) -> None:
     assert paired(np.full(3, 2.0), 0.95) == {**same, "p_value": 0.0}
 
 
-def test_saving_gives_the_same_bytes_in_an_ordinary_file(results: dc.Results, tmp_path: Path) -> None:
+def test_saving_gives_the_same_bytes_in_an_ordinary_file(
+    results: dc.Results, tmp_path: Path
+) -> None:
     for name in ("a.nc", "b.nc"):
         results.save(tmp_path / name)
     assert (tmp_path / "a.nc").read_bytes() == (tmp_path / "b.nc").read_bytes()
@@ -126,7 +130,9 @@ def test_checkpoints(wanted: object, rounds: tuple[int, ...]) -> None:
     assert checkpoint_rounds(wanted, 100) == rounds  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("wanted", [0, "lin", [101], {"spacing": "cubic"}, {"number": 3}, [0.5], True])
+@pytest.mark.parametrize(
+    "wanted", [0, "lin", [101], {"spacing": "cubic"}, {"number": 3}, [0.5], True]
+)
 def test_bad_checkpoints(wanted: object) -> None:
     with pytest.raises(dc.ParameterError, match="checkpoints"):
         checkpoint_rounds(wanted, 100)  # type: ignore[arg-type]
@@ -156,7 +162,12 @@ def test_bad_checkpoints(wanted: object) -> None:
     ],
 )
 def test_bad_arguments(change: dict[str, object], message: str) -> None:
-    arguments: dict[str, object] = {"policies": dc.FTPL(), "environment": EASY, "horizon": 10, "runs": 2}
+    arguments: dict[str, object] = {
+        "policies": dc.FTPL(),
+        "environment": EASY,
+        "horizon": 10,
+        "runs": 2,
+    }
     with pytest.raises(dc.ParameterError, match=message):
         dc.simulate(**(arguments | change))  # type: ignore[arg-type]
 
@@ -196,7 +207,11 @@ def test_bands(plotted: dc.Results) -> None:
     final = plotted.final_regret(dc.FTPL())
     mean, deviation = final.mean(), final.std(ddof=1)
     for band, expected, told in (
-        ("mean", stats.t.interval(0.95, RUNS - 1, mean, stats.sem(final)), "mean regret, 95 % interval"),
+        (
+            "mean",
+            stats.t.interval(0.95, RUNS - 1, mean, stats.sem(final)),
+            "mean regret, 95 % interval",
+        ),
         ("std", (max(0.0, mean - deviation), mean + deviation), "standard deviation"),
     ):
         figure = plotted.plot(band=band)  # type: ignore[arg-type]
@@ -218,7 +233,9 @@ def test_quantiles_on_request_also_after_saving(plotted: dc.Results, tmp_path: P
         assert "10 % to 80 % of runs" in figure.axes[0].get_ylabel()
 
 
-@pytest.mark.parametrize("band", ["median", (0.9, 0.1), (0.5,), (0.1, 1.1), ("a", "b"), 3, (0.1, 0.5, 0.9)])
+@pytest.mark.parametrize(
+    "band", ["median", (0.9, 0.1), (0.5,), (0.1, 1.1), ("a", "b"), 3, (0.1, 0.5, 0.9)]
+)
 def test_other_bands_are_refused(plotted: dc.Results, band: object) -> None:
     with pytest.raises(dc.ParameterError, match=r'^band = .*give "mean", "std"'):
         plotted.plot(band=band)  # type: ignore[arg-type]
@@ -265,7 +282,9 @@ def test_bad_names(plotted: dc.Results, labels: object, message: str) -> None:
 CURVE = Series("a", np.array([1.0, 2.0]), np.array([1.0, 3.0]))
 
 
-@pytest.mark.parametrize("settings", [{"figure.constrained_layout.use": True}, {"figure.autolayout": True}])
+@pytest.mark.parametrize(
+    "settings", [{"figure.constrained_layout.use": True}, {"figure.autolayout": True}]
+)
 def test_a_picture_has_its_own_margins_whatever_the_settings(settings: Any) -> None:
     picture = Picture("one", "title", "", (Panel("", (CURVE,)),))
     expected = draw(picture).axes[0].get_position().bounds

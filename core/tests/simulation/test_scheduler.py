@@ -46,7 +46,9 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.mark.parametrize(("workers", "block"), [(1, 7), (2, 130), (16, 1)])
-def test_workers_and_blocks_matter_not(reference: bytes, tmp_path: Path, workers: int, block: int) -> None:
+def test_workers_and_blocks_matter_not(
+    reference: bytes, tmp_path: Path, workers: int, block: int
+) -> None:
     assert file_of(tmp_path, workers=workers, block=block) == reference
 
 
@@ -54,7 +56,11 @@ CONTEXTS = dc.environments.ContextTable(
     np.random.default_rng(0).random((50, 3)), {"subject": ["law", "art"] * 25}, order="shuffled"
 )
 LATE = dc.Traffic(delay=("geometric", 30), missing=0.2, slice=0.7, reported=("noise", 0.3))
-CONTEXTUAL = [dc.ContextualLadder(segments=("subject",)), dc.Ladder(), dc.baselines.LinUCB(["subject"])]
+CONTEXTUAL = [
+    dc.ContextualLadder(segments=("subject",)),
+    dc.Ladder(),
+    dc.baselines.LinUCB(["subject"]),
+]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +73,10 @@ CONTEXTUAL = [dc.ContextualLadder(segments=("subject",)), dc.Ladder(), dc.baseli
     ids=["late", "keys", "contexts"],
 )
 def test_nor_do_they_for_other_runs_that_resume(
-    policies: list[dc.Policy], world: dc.environments.Environment, traffic: dc.Traffic, tmp_path: Path
+    policies: list[dc.Policy],
+    world: dc.environments.Environment,
+    traffic: dc.Traffic,
+    tmp_path: Path,
 ) -> None:
     given: dict[str, Any] = {"horizon": 200, "runs": 12, "seed": 2, "traffic": traffic}
     one = dc.simulate(policies, world, **given, workers=1, block=12)
@@ -79,7 +88,9 @@ def test_nor_do_they_for_other_runs_that_resume(
         assert each.data.identical(one.data)
 
 
-def test_processes_change_nothing_and_a_run_depends_on_its_number(reference: bytes, tmp_path: Path) -> None:
+def test_processes_change_nothing_and_a_run_depends_on_its_number(
+    reference: bytes, tmp_path: Path
+) -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
         assert file_of(tmp_path, executor=executor, block=65) == reference
     few = dc.simulate(dc.FTPL(), ENVIRONMENT, 300, 3, seed=5)
@@ -208,7 +219,9 @@ def test_a_full_disk_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         real(path, content, **options)
 
     monkeypatch.setattr(store_module, "write_atomically", full)
-    with pytest.raises(dc.StorageError, match=r"No space left.*finished blocks are kept.*free some space"):
+    with pytest.raises(
+        dc.StorageError, match=r"No space left.*finished blocks are kept.*free some space"
+    ):
         dc.simulate(POLICIES, ENVIRONMENT, 300, 40, seed=5, block=10, out=tmp_path)
     assert len(list(tmp_path.rglob("*.npz"))) == 2
 
@@ -216,7 +229,9 @@ def test_a_full_disk_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 WORLD = dc.environments.Alternating(arms=4, gap=0.25)
 
 
-def planned(horizon: Any = 100, runs: Any = 10, checkpoints: Any = 10, environment: Any = WORLD) -> Plan:
+def planned(
+    horizon: Any = 100, runs: Any = 10, checkpoints: Any = 10, environment: Any = WORLD
+) -> Plan:
     return make_plan([dc.FTPL(), dc.Exp3()], environment, horizon, runs, 0, checkpoints)
 
 
@@ -228,11 +243,20 @@ def small_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        ({"horizon": 10**12}, "horizon = 1000000000000: needs 16 TB of memory, and there are 1 GB; choose"),
+        (
+            {"horizon": 10**12},
+            "horizon = 1000000000000: needs 16 TB of memory, and there are 1 GB; choose",
+        ),
         ({"horizon": 10**30}, "must not exceed 1,000,000,000,000,000; the paper has 10,000"),
-        ({"runs": 10**9}, "runs = 1000000000: needs 48 GB of memory, and there are 1 GB; choose fewer"),
+        (
+            {"runs": 10**9},
+            "runs = 1000000000: needs 48 GB of memory, and there are 1 GB; choose fewer",
+        ),
         ({"runs": 10**30}, "must not exceed 1,000,000,000,000,000; the paper has 1,000"),
-        ({"horizon": 50_000_000, "checkpoints": "all"}, "checkpoints = 'all': needs 5 GB of memory"),
+        (
+            {"horizon": 50_000_000, "checkpoints": "all"},
+            "checkpoints = 'all': needs 5 GB of memory",
+        ),
         ({"checkpoints": 10**12}, "checkpoints = 1000000000000: needs 100 TB of memory"),
         ({"checkpoints": {"count": 10**12, "spacing": "log"}}, "needs 100 TB of memory"),
     ],
@@ -248,10 +272,17 @@ def test_what_fits_is_planned_and_blocks_are_counted_and_not_made() -> None:
     assert (plan.horizon, plan.runs) == (1_000_000, 1_000_000)
     assert type(plan.horizon) is type(plan.runs) is int, "it is written as JSON"
     adversary = dc.environments.PunishLast(arms=4, gap=0.25)
-    assert planned(horizon=10**12, environment=adversary).horizon == 10**12, "it has no table of rounds"
+    assert planned(horizon=10**12, environment=adversary).horizon == 10**12, (
+        "it has no table of rounds"
+    )
     with pytest.raises(dc.ParameterError, match=r"curves = 'runs': needs 16 GB of memory.*curves="):
         dc.simulate(
-            [dc.FTPL(), dc.Exp3()], WORLD, horizon=10_000, runs=100_000, checkpoints=10_000, curves="runs"
+            [dc.FTPL(), dc.Exp3()],
+            WORLD,
+            horizon=10_000,
+            runs=100_000,
+            checkpoints=10_000,
+            curves="runs",
         )
     plan = planned(runs=10**7)
     assert plan.block_count(3) == 2 * 3_333_334
@@ -285,7 +316,9 @@ class Cluster:
         command = [sys.executable, "-m", f"distributed.cli.{module}", *shared, *options]
         # Its profiler looks at every thread a hundred times a second.
         quiet = {**os.environ, "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"}
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=quiet)
+        return subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=quiet
+        )
 
     def stop(self) -> None:
         for process in [*self.workers, self.scheduler]:
@@ -345,7 +378,11 @@ def test_killing_a_worker_changes_no_bit(cluster: Cluster) -> None:
     with connect(scheduler_file=str(cluster.file)) as client:
         client.wait_for_workers(2, timeout=60)
         together = dc.simulate(
-            *arguments, seed=5, executor=client.get_executor(), block=5, report=kill_after_first_block
+            *arguments,
+            seed=5,
+            executor=client.get_executor(),
+            block=5,
+            report=kill_after_first_block,
         )
         assert len(client.scheduler_info(n_workers=-1)["workers"]) == 1
     assert len(done) == 40

@@ -70,7 +70,9 @@ def test_lists_sweep(tmp_path: Path) -> None:
     ],
     ids=["lists of lists", "nested"],
 )
-def test_lists_sweep_also_in_what_is_nested(tmp_path: Path, text: str, expected: list[dc.Policy]) -> None:
+def test_lists_sweep_also_in_what_is_nested(
+    tmp_path: Path, text: str, expected: list[dc.Policy]
+) -> None:
     world = '[[environment]]\nname = "Bernoulli"\nrewards = [0.5, 0.6]\n'
     [plan] = plans_of(f"horizon = 100\nruns = 2\n[[policy]]\n{text}\n{world}", tmp_path)
     assert sorted(map(repr, plan.policies)) == sorted(map(repr, expected))
@@ -83,7 +85,12 @@ def test_lists_sweep_also_in_what_is_nested(tmp_path: Path, text: str, expected:
         ("horizon = 100", "horizon = 0.5", 1, "horizon = 0.5: must be a whole number"),
         ("runs = 4", "runs = '4'", 2, "runs = '4'"),
         ('name = "FTPL"', 'name = "FTLP"', 5, "did you mean 'FTPL'"),
-        ("alpha = [2.0, 3.0]", "alpha = [2.0, 1.0]", 6, "alpha = 1.0: must be a finite number above 1"),
+        (
+            "alpha = [2.0, 3.0]",
+            "alpha = [2.0, 1.0]",
+            6,
+            "alpha = 1.0: must be a finite number above 1",
+        ),
         ("alpha = [2.0, 3.0]", "alhpa = 2.0", 6, "did you mean 'alpha'"),
         ("gap = 0.125", "gap = 'wide'", 19, "gap = 'wide'"),
         ("gap = 0.125", "", 17, "gap: is missing; Alternating needs it"),
@@ -98,7 +105,9 @@ def test_lists_sweep_also_in_what_is_nested(tmp_path: Path, text: str, expected:
         ('name = "FollowTheLeader"', 'name = "FTPL"', 10, "must appear once"),
     ],
 )
-def test_errors_name_the_line(tmp_path: Path, old: str, new: str, line: int | None, message: str) -> None:
+def test_errors_name_the_line(
+    tmp_path: Path, old: str, new: str, line: int | None, message: str
+) -> None:
     with pytest.raises(dc.ParameterError) as caught:
         plans_of(GOOD.replace(old, new, 1), tmp_path)
     assert message in str(caught.value)
@@ -120,7 +129,9 @@ def test_a_recorded_log_next_to_the_specification(tmp_path: Path) -> None:
     assert recorded.rows.tolist() == means.rows.tolist()
     (tmp_path / "gap.csv").write_text("left,right\n0.1,\n")
     path.write_text(f'{head}[[environment]]\n{tail}rows = "gap.csv"\n')
-    with pytest.raises(dc.ParameterError, match=r"line 7: gap\.csv: row 1, column 'right' = nan: is"):
+    with pytest.raises(
+        dc.ParameterError, match=r"line 7: gap\.csv: row 1, column 'right' = nan: is"
+    ):
         read_specification(path)
     path.write_text(f'{head}[[environment]]\n{tail}rows = "missing.csv"\n')
     with pytest.raises(dc.ParameterError, match=r"line 7: .*missing\.csv"):
@@ -150,8 +161,12 @@ def test_your_own_class_is_found_by_its_module(tmp_path: Path) -> None:
     (tmp_path / f"{module}.py").write_text(OWN)
     text = GOOD.replace('name = "FollowTheLeader"', f'name = "{module}.FTPL"\nshare = 0.3')
     policies = plans_of(text, tmp_path)[0].policies
-    assert [type(each).__module__ for each in policies] == ["decoupled.policies.ftpl"] * 4 + [module]
-    with pytest.raises(dc.ParameterError, match=r"line 10.*no module nowhere; put nowhere\.py beside"):
+    assert [type(each).__module__ for each in policies] == ["decoupled.policies.ftpl"] * 4 + [
+        module
+    ]
+    with pytest.raises(
+        dc.ParameterError, match=r"line 10.*no module nowhere; put nowhere\.py beside"
+    ):
         plans_of(text.replace(f"{module}.", "nowhere."), tmp_path)
 
 

@@ -88,7 +88,9 @@ def report_of(traffic: Traffic, loss: float, one: float, two: float) -> float:
 class Twin:
     """A learner that is told what arrives, when it arrives."""
 
-    def __init__(self, policy: dc.Policy, arms: int, traffic: Traffic, run: int = late_games.RUN) -> None:
+    def __init__(
+        self, policy: dc.Policy, arms: int, traffic: Traffic, run: int = late_games.RUN
+    ) -> None:
         seed = np.random.SeedSequence(late_games.SEED, spawn_key=(run, 1))
         self.learner = policy.start(arms, seed, labels=traffic.labels)
         self.traffic, self.marks = traffic, Marks(stream_of(late_games.SEED, run, KEY))
@@ -165,12 +167,16 @@ def test_plays_as_a_learner_with_a_heap(game: late_games.Game, interpreted: dict
     [each for each in late_games.on_tables() if EVERY or each.policy == dc.Exp3()],
     ids=lambda each: each.name,
 )
-def test_compiled_loops_play_as_plain_python(game: late_games.Game, interpreted: dict[str, Any]) -> None:
+def test_compiled_loops_play_as_plain_python(
+    game: late_games.Game, interpreted: dict[str, Any]
+) -> None:
     assert late_games.outcome(game.played()) == interpreted[game.name]
 
 
 @every_traffic
-def test_adversaries_answer_what_is_exploited(traffic: Traffic, interpreted: dict[str, Any]) -> None:
+def test_adversaries_answer_what_is_exploited(
+    traffic: Traffic, interpreted: dict[str, Any]
+) -> None:
     game = late_games.against_adversary(traffic)
     twin, suffered, met = Twin(game.policy, game.world.arms, traffic), [], []
     last = -1
@@ -195,7 +201,9 @@ def test_adversaries_answer_what_is_exploited(traffic: Traffic, interpreted: dic
     ],
     ids=lambda each: getattr(each, "label", ""),
 )
-def test_empty_rules_change_no_bits(policies: list[dc.Policy], world: dc.environments.Environment) -> None:
+def test_empty_rules_change_no_bits(
+    policies: list[dc.Policy], world: dc.environments.Environment
+) -> None:
     given = {"horizon": 400, "runs": 6, "seed": 3, "checkpoints": "all"}
     plain = dc.simulate(policies, world, **given).data  # type: ignore[arg-type]
     defaults = {"delay": 0, "missing": 0.0, "slice": 1.0, "reported": None}
@@ -210,23 +218,36 @@ def test_empty_rules_change_no_bits(policies: list[dc.Policy], world: dc.environ
 
 def test_another_traffic_is_another_specification(tmp_path: Path) -> None:
     given: dict[str, Any] = {"horizon": 30, "runs": 4, "out": tmp_path}
-    results = dc.simulate(dc.FTPL(), EASY, **given, traffic=Traffic(delay=("geometric", 30), slice=0.7))
+    results = dc.simulate(
+        dc.FTPL(), EASY, **given, traffic=Traffic(delay=("geometric", 30), slice=0.7)
+    )
     with pytest.raises(dc.StorageError, match="holds the results of another specification"):
         dc.simulate(dc.FTPL(), EASY, **given, traffic=Traffic(delay=("geometric", 30), slice=0.8))
     assert results.specification["delay"] == ["geometric", 30.0]
     assert results.world.endswith("delay geometric(30), slice 0.7")
     figure = results.plot()
-    assert f"{figure.get_suptitle()[: -len(', 4 runs')]}, {figure.axes[0].get_title()}" == results.world
+    assert (
+        f"{figure.get_suptitle()[: -len(', 4 runs')]}, {figure.axes[0].get_title()}"
+        == results.world
+    )
 
 
 def estimates(
-    policy: dc.Policy, traffic: Traffic, rounds: int, runs: int, world: dc.environments.Environment = EASY
+    policy: dc.Policy,
+    traffic: Traffic,
+    rounds: int,
+    runs: int,
+    world: dc.environments.Environment = EASY,
 ) -> Any:
     """The estimates at the end of each run, in a world of constant means."""
     policy, arms = policy.at(world.arms), world.arms
     policy.register()
     loop, table = table_loop(policy, traffic), checked_table(world, rounds)
-    late, last, found = new_late(policy, arms, traffic, rounds), np.array([rounds]), np.empty((runs, arms))
+    late, last, found = (
+        new_late(policy, arms, traffic, rounds),
+        np.array([rounds]),
+        np.empty((runs, arms)),
+    )
     for run in range(runs):
         noise, draws = run_streams(late_games.SEED, run)
         state, local = policy.layout.new_state(arms, secret_of(draws)), np.zeros(2, np.uint64)
@@ -251,7 +272,9 @@ def estimates(
     ids=lambda each: getattr(each, "label", ""),
 )
 @pytest.mark.parametrize(
-    "policy", [dc.Exp3(), CENTRED_EXP3, *([CENTRED_FTPL] if EVERY else [])], ids=lambda each: each.label
+    "policy",
+    [dc.Exp3(), CENTRED_EXP3, *([CENTRED_FTPL] if EVERY else [])],
+    ids=lambda each: each.label,
 )
 def test_estimates_are_unbiased_for_what_is_reported(
     policy: dc.Policy, traffic: Traffic, share: float, slope: float, base: float
@@ -279,7 +302,9 @@ def test_a_judge_of_losses_between_0_and_1_is_linear_in_them() -> None:
 
 
 @pytest.mark.parametrize("label_delay", [0, 25])
-@pytest.mark.parametrize("policy", [dc.Exp3(), CENTRED_EXP3, dc.Ladder()], ids=lambda each: each.label)
+@pytest.mark.parametrize(
+    "policy", [dc.Exp3(), CENTRED_EXP3, dc.Ladder()], ids=lambda each: each.label
+)
 def test_estimates_are_those_of_a_learner_with_labels(policy: dc.Policy, label_delay: int) -> None:
     labels = dc.Labels(share=0.2, first=10)
     traffic = Traffic(delay=2, slice=0.9, judge=BIASED, labels=labels, label_delay=label_delay)
@@ -325,7 +350,9 @@ def decide(params: StampedParams, state: State, stream: Words) -> tuple[int, int
 
 
 @compiled
-def update_stamped(params: StampedParams, state: State, arm: int, weight: float, loss: float) -> None:
+def update_stamped(
+    params: StampedParams, state: State, arm: int, weight: float, loss: float
+) -> None:
     state.floats[0, arm] += state.scalars[STAMP]
     state.scalars[STAMP] = state.scalars[ROUND]
 
@@ -358,7 +385,9 @@ def test_pending_decisions_keep_what_their_updates_read() -> None:
         *(layout.floats.index("baseline"), layout.ints.index("covered_arms")),
     ]
     forgetful = dc.Forgetting(late_games.STRATA, period=50)
-    assert kept_places(forgetful, 4)[3] == len(SHARED_SCALARS) + forgetful.layout.scalars.index("covered")
+    assert kept_places(forgetful, 4)[3] == len(SHARED_SCALARS) + forgetful.layout.scalars.index(
+        "covered"
+    )
     room = room_for(late_games.STRATA, 4, Traffic(delay=9), horizon=100)
     assert room == (10, OWN_FLOATS + 1 + 4, OWN_INTS + 4)
     # Decision t (from 0) is made after max(0, t - 4) observations; those of the last four rounds are not learned.
@@ -407,7 +436,10 @@ def test_pending_decisions_keep_what_their_updates_read() -> None:
         ({"label_delay": 5}, "label_delay = 5: needs labels"),
         ({"labels": {}}, "labels = {}: needs judge"),
         ({"judge": (0.1, 0.9), "labels": False}, "labels = False: must be labels"),
-        ({"judge": (0.1, 0.9), "labels": dc.Labels(), "label_delay": -1}, "label_delay = -1: must be"),
+        (
+            {"judge": (0.1, 0.9), "labels": dc.Labels(), "label_delay": -1},
+            "label_delay = -1: must be",
+        ),
     ],
 )
 def test_errors_name_the_argument_and_the_rule(given: dict[str, Any], message: str) -> None:
@@ -423,7 +455,9 @@ def test_what_traffic_cannot_be_is_refused() -> None:
         dc.simulate([dc.FTPL(), dc.UCB1()], EASY, horizon=10, runs=1, traffic=Traffic(slice=0.5))
     many = dc.environments.Catalogue(arms=100_000, gap=0.1, top=0.9, seed=0)
     assert make_plan(dc.FTPL(), many, 10**6, 1, 0, traffic=Traffic(delay=1_000))
-    with pytest.raises(dc.ParameterError, match=rf"delay = 5000: needs .* {MOST_BYTES:,} are allowed"):
+    with pytest.raises(
+        dc.ParameterError, match=rf"delay = 5000: needs .* {MOST_BYTES:,} are allowed"
+    ):
         make_plan(dc.Ladder(), many, 10**6, 1, 0, traffic=Traffic(delay=5_000))
 
 
@@ -455,14 +489,18 @@ def test_a_specification_sets_them(tmp_path: Path) -> None:
     path.write_text(f"horizon = 10\nruns = 2\n{lines}{tail}")
     (plan,) = read_specification(path)
     assert plan.traffic == Traffic(("uniform", 1, 9), 0.1, 0.5, ("flip", 0.2))
-    judged = "judge = [[0.05, 0.5], [0.2, 0.9]]\nlabels = {share = 0.2, first = 7}\nlabel_delay = 9\n"
+    judged = (
+        "judge = [[0.05, 0.5], [0.2, 0.9]]\nlabels = {share = 0.2, first = 7}\nlabel_delay = 9\n"
+    )
     (tmp_path / "judged.toml").write_text(f"horizon = 10\nruns = 2\n{judged}{tail}")
     (plan,) = read_specification(tmp_path / "judged.toml")
     assert plan.traffic == Traffic(
         judge=((0.05, 0.5), (0.2, 0.9)), labels=dc.Labels(share=0.2, first=7), label_delay=9
     )
     assert Traffic(**json.loads(json.dumps(plan.traffic.to_dict()))) == plan.traffic
-    (tmp_path / "judged.toml").write_text((tmp_path / "judged.toml").read_text().replace("first", "frist"))
+    (tmp_path / "judged.toml").write_text(
+        (tmp_path / "judged.toml").read_text().replace("first", "frist")
+    )
     with pytest.raises(dc.ParameterError, match=r"judged\.toml, line 4: labels: "):
         read_specification(tmp_path / "judged.toml")
     path.write_text(path.read_text().replace('["flip", 0.2]', '["flipp", 0.2]'))
@@ -490,10 +528,17 @@ def test_fresh_draws_give_the_regret_of_a_run_without_keys() -> None:
 
 @pytest.mark.parametrize(
     ("policy", "keys", "most"),
-    [(dc.FTPL(), 40, 0.5), (dc.TsallisINF(), 40, 0.5), (dc.Ladder(), 1, 0.5), (dc.Ladder(), 40, 1.0)],
+    [
+        (dc.FTPL(), 40, 0.5),
+        (dc.TsallisINF(), 40, 0.5),
+        (dc.Ladder(), 1, 0.5),
+        (dc.Ladder(), 40, 1.0),
+    ],
     ids=["FTPL", "TsallisINF", "Ladder, in every round", "Ladder"],
 )
-def test_keys_cost_no_regret_and_are_moved_less_often(policy: dc.Policy, keys: int, most: float) -> None:
+def test_keys_cost_no_regret_and_are_moved_less_often(
+    policy: dc.Policy, keys: int, most: float
+) -> None:
     """2,000 rounds, 5 arms. A false alarm once in 10,000 cases.
 
     The fresh draws of the ladder seldom differ from its leader, and a change of the leader moves a key as well. So a key
@@ -505,7 +550,9 @@ def test_keys_cost_no_regret_and_are_moved_less_often(policy: dc.Policy, keys: i
         for sticky in (True, False)
     )
     difference = keyed.final_regret(policy) - fresh.final_regret(policy)
-    assert abs(difference.mean()) < 5.5 * difference.std(ddof=1) / np.sqrt(len(difference))  # 11 degrees
+    assert abs(difference.mean()) < 5.5 * difference.std(ddof=1) / np.sqrt(
+        len(difference)
+    )  # 11 degrees
     assert 0.0 < keyed.switches(policy).mean() <= most * fresh.switches(policy).mean()
     assert (np.diff(keyed.data["switches"].values, axis=2) >= 0.0).all()
 
@@ -519,7 +566,11 @@ def test_who_comes_when() -> None:
     assert (arrivals(zipf, 50, 0, 1) != arrivals(zipf, 50, 0, 2)).any()
     with pytest.raises(dc.UnsupportedError, match="reacts to what is served"):
         dc.simulate(
-            dc.FTPL(), dc.environments.PunishLast(arms=2), horizon=10, runs=1, traffic=dc.Traffic(keys=2)
+            dc.FTPL(),
+            dc.environments.PunishLast(arms=2),
+            horizon=10,
+            runs=1,
+            traffic=dc.Traffic(keys=2),
         )
 
 

@@ -22,10 +22,23 @@ ESTIMATES, WEIGHTS = 0, 1
 
 # Possible mistakes in the policy below, as numbers for compiled code.
 MISTAKES = (
-    *("none", "propensity", "weight", "learning", "forgetful", "nan", "law", "biased", "draws", "outside"),
+    *(
+        "none",
+        "propensity",
+        "weight",
+        "learning",
+        "forgetful",
+        "nan",
+        "law",
+        "biased",
+        "draws",
+        "outside",
+    ),
     *("round", "late nan", "favourite", "stale"),
 )
-NONE, PROPENSITY, WEIGHT, LEARNING, FORGETFUL, NAN, LAW, BIASED, DRAWS, OUTSIDE, ROUNDS, LATE = range(12)
+NONE, PROPENSITY, WEIGHT, LEARNING, FORGETFUL, NAN, LAW, BIASED, DRAWS, OUTSIDE, ROUNDS, LATE = (
+    range(12)
+)
 STALE = MISTAKES.index("stale")
 
 
@@ -108,7 +121,9 @@ class Suspect(dc.Policy):
 
 def test_a_sound_policy_passes_and_what_is_none_is_refused() -> None:
     dc.testing.check_policy(Suspect())
-    engine.check_sound(Case(dc.Ladder(), 5, 100, 0))  # `kept` names what the rungs will be judged with
+    engine.check_sound(
+        Case(dc.Ladder(), 5, 100, 0)
+    )  # `kept` names what the rungs will be judged with
     with pytest.raises(dc.ParameterError, match=r"^policy = 3: is not a policy"):
         dc.testing.check_policy(3)  # type: ignore[arg-type]
     with pytest.raises(dc.ParameterError, match=r"^arms = 1"):

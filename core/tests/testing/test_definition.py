@@ -52,7 +52,10 @@ def made(name: str = "Made", dataclass: Any = None, **parts: Any) -> dc.Policy:
         pass
 
     calls = Functions(
-        *(parts.pop(part, known) for part, known in Functions(init, decide, update)._asdict().items())
+        *(
+            parts.pop(part, known)
+            for part, known in Functions(init, decide, update)._asdict().items()
+        )
     )
     body: dict[str, Any] = {
         "layout": LAYOUT,
@@ -64,7 +67,9 @@ def made(name: str = "Made", dataclass: Any = None, **parts: Any) -> dc.Policy:
         "__module__": __name__,
         **parts,
     }
-    kind: Any = type(name, (dc.Policy,), {key: value for key, value in body.items() if value is not None})
+    kind: Any = type(
+        name, (dc.Policy,), {key: value for key, value in body.items() if value is not None}
+    )
     decorate = dataclasses.dataclass(frozen=True) if dataclass is None else dataclass
     policy: dc.Policy = decorate(kind)()
     return policy
@@ -94,21 +99,39 @@ def judged(policy: Any) -> str:
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
-        ({"dataclass": lambda kind: kind}, r"class Made is not a dataclass.*@dataclass\(frozen=True\)"),
-        ({"dataclass": dataclasses.dataclass}, r"class Made can be changed.*@dataclass\(frozen=True\)"),
+        (
+            {"dataclass": lambda kind: kind},
+            r"class Made is not a dataclass.*@dataclass\(frozen=True\)",
+        ),
+        (
+            {"dataclass": dataclasses.dataclass},
+            r"class Made can be changed.*@dataclass\(frozen=True\)",
+        ),
         ({"layout": None}, "layout = None is not a Layout.*from decoupled.extend import Layout"),
-        ({"layout": LAYOUT._replace(learned=("estimate",))}, "'estimate', .*did you mean 'estimates'"),
+        (
+            {"layout": LAYOUT._replace(learned=("estimate",))},
+            "'estimate', .*did you mean 'estimates'",
+        ),
         (
             {"layout": Layout(floats=("sums",), learned=("sums",)), "cumulative": "sums"},
             "neither a row nor a method",
         ),
-        ({"params_type": None}, r"params_type = None is not a NamedTuple.*class Params\(NamedTuple\)"),
+        (
+            {"params_type": None},
+            r"params_type = None is not a NamedTuple.*class Params\(NamedTuple\)",
+        ),
         ({"params": None}, r"has no method params.*returns Own\(\.\.\.\)"),
         ({"params": lambda self: self.params_type("2")}, "unused = '2', which is not a number"),
         ({"functions": None}, r"functions = None.*Functions\(init, decide, update\)"),
-        ({"init": lambda params, state: None}, "init is not compiled.*put @compiled above def <lambda>"),
+        (
+            {"init": lambda params, state: None},
+            "init is not compiled.*put @compiled above def <lambda>",
+        ),
         ({"init": decide, "decide": init}, r"init takes \(params, state, stream\)"),
-        ({"exploration_law": None}, r"no method exploration_law.*add exploration_law\(self, state\)"),
+        (
+            {"exploration_law": None},
+            r"no method exploration_law.*add exploration_law\(self, state\)",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -165,10 +188,26 @@ HERE = f".*of {Path(__file__).name}"
         ("init", calls_what_is_not_compiled, f"init calls undecorated{HERE}.*@compiled above def"),
         ("init", writes_past_the_end, f"init reaches outside an array.*index 3{HERE}.*layout"),
         ("init", allocates, "init allocates memory.*rows that the layout names"),
-        ("decide", drawing(lambda arms: (0, 1, 2.0)), r"decide returned 3 values.*return four, \(exploit"),
-        ("decide", drawing(lambda arms: (0.0, 1, 5.0, 0.2)), r"exploit = 0.0, a float.*convert it with"),
-        ("decide", drawing(lambda arms: (arms, 0, 5.0, 0.2)), "exploit = 5 of 5 arms.*numbered 0 to 4"),
-        ("decide", drawing(lambda arms: (0, 1, np.nan, np.nan)), "the weight nan.*finite and above 0"),
+        (
+            "decide",
+            drawing(lambda arms: (0, 1, 2.0)),
+            r"decide returned 3 values.*return four, \(exploit",
+        ),
+        (
+            "decide",
+            drawing(lambda arms: (0.0, 1, 5.0, 0.2)),
+            r"exploit = 0.0, a float.*convert it with",
+        ),
+        (
+            "decide",
+            drawing(lambda arms: (arms, 0, 5.0, 0.2)),
+            "exploit = 5 of 5 arms.*numbered 0 to 4",
+        ),
+        (
+            "decide",
+            drawing(lambda arms: (0, 1, np.nan, np.nan)),
+            "the weight nan.*finite and above 0",
+        ),
         ("update", unknown_name, f"update raised NameError: name 'losss' is not defined{HERE}"),
         ("update", divides_by_zero, r"'estimates' is \[.*after 3 observations: not finite"),
     ],
@@ -185,10 +224,22 @@ def failing(self: Any, *given: Any) -> Any:
 @pytest.mark.parametrize(
     ("name", "method", "said"),
     [
-        ("exploitation_law", failing, rf"exploitation_law raised KeyError: 'sums'.*\(failing, line{HERE}"),
-        ("exploration_law", lambda *_: None, "exploration_law is None.*5 probabilities that sum to 1"),
+        (
+            "exploitation_law",
+            failing,
+            rf"exploitation_law raised KeyError: 'sums'.*\(failing, line{HERE}",
+        ),
+        (
+            "exploration_law",
+            lambda *_: None,
+            "exploration_law is None.*5 probabilities that sum to 1",
+        ),
         ("estimates", lambda *_: [1.0], r"estimates gave \[1.0\].*each of 5 arms"),
-        ("init_new_arms", failing, rf"the check of newcomers raised KeyError.*\(failing, line{HERE}"),
+        (
+            "init_new_arms",
+            failing,
+            rf"the check of newcomers raised KeyError.*\(failing, line{HERE}",
+        ),
         ("to_dict", lambda self: {"name": "Made", "odd": {1}}, "the check of saving.*set"),
     ],
     ids=lambda part: part if isinstance(part, str) and "_" in part else "",
@@ -201,5 +252,9 @@ def test_methods_that_do_not_do(name: str, method: Any, said: str) -> None:
 def test_parameters_of_another_policy() -> None:
     other = made("Other")
     other.register()
-    policy = made(params_type=type(other).params_type, params=type(other).params, update=divides_by_zero)
-    assert "belongs to another policy's functions; give this policy a Params of its own" in judged(policy)
+    policy = made(
+        params_type=type(other).params_type, params=type(other).params, update=divides_by_zero
+    )
+    assert "belongs to another policy's functions; give this policy a Params of its own" in judged(
+        policy
+    )

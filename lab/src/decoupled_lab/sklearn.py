@@ -226,7 +226,9 @@ def _exploited(learner: Learner, context: Context | None) -> Arm:
     if not learner.policy.coupled:
         return learner.exploit(context=context).exploit
     decision = learner.decide(context=context)
-    learner.forget(decision)  # the arm that is played is the arm that is seen, and nobody will say its loss
+    learner.forget(
+        decision
+    )  # the arm that is played is the arm that is seen, and nobody will say its loss
     return decision.exploit  # type: ignore[return-value] # only `explore` leaves it out
 
 
@@ -260,7 +262,11 @@ def _contexts(given: Any) -> Any:
 
 def _plain(row: Mapping[Any, Any]) -> Context:
     """A row of a DataFrame, where NaN stands for a missing value and makes whole numbers floats."""
-    whole = {name: int(each) for name, each in row.items() if isinstance(each, float) and each.is_integer()}
+    whole = {
+        name: int(each)
+        for name, each in row.items()
+        if isinstance(each, float) and each.is_integer()
+    }
     return {name: None if is_missing(each) else whole.get(name, each) for name, each in row.items()}
 
 

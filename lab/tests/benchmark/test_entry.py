@@ -30,7 +30,9 @@ def made_line(seed: int = 0) -> dict[str, Any]:
     draw = np.random.default_rng(seed)
     shared = draw.gamma(4.0, 10.0, TASK.runs)
     own = Played(shared + draw.normal(size=TASK.runs), None)
-    return task_line(TASK, own, {name: 2.0 * shared + draw.normal(size=TASK.runs) for name in REFERENCES})
+    return task_line(
+        TASK, own, {name: 2.0 * shared + draw.normal(size=TASK.runs) for name in REFERENCES}
+    )
 
 
 def made_entry() -> dict[str, Any]:
@@ -101,17 +103,29 @@ def changed(path: tuple[str | int, ...], value: Any) -> dict[str, Any]:
         (("tasks",), None, "tasks: is missing"),
         (("tasks", 0, "regret"), 7, r"tasks\[0\].regret = '7': is of the wrong kind"),
         (("tasks", 0, "group"), "mine", r"tasks\[0\]: has another group"),
-        (("tasks", 0, "regret", "mean"), 0.0, r"tasks\[0\]\.regret: has another mean or error than"),
+        (
+            ("tasks", 0, "regret", "mean"),
+            0.0,
+            r"tasks\[0\]\.regret: has another mean or error than",
+        ),
         (("tasks", 0, "regret", "runs", 1), 9.0, "has another mean or error than its runs"),
         (("tasks", 0, "regret", "runs"), [1.0], r"regret\.runs: must be 5 numbers"),
-        (("tasks", 0, "regret", "runs"), [1e308] * 5, r"regret\.runs: must be 5 numbers, at most 5000"),
+        (
+            ("tasks", 0, "regret", "runs"),
+            [1e308] * 5,
+            r"regret\.runs: must be 5 numbers, at most 5000",
+        ),
         (("tasks", 0, "arms"), 10**400, "does not match the numbers"),
         (("tasks", 0, "data"), "mmlu", r"data = 'mmlu': does not belong to the group paper"),
         (("tasks", 0, "references", "FTPL()"), None, "has another group or other references"),
         (("tasks", 0, "references", "FTPL()", "mean"), 1e9, "is not the difference of the means"),
         (("tasks", 0, "differences", "FTPL()", "low"), 1e9, "is not the difference of the means"),
         (("policy", "sha256"), None, r"policy\.sha256: is missing"),
-        (("policy", "name"), "A()|<script>", r"policy\.name = .*must be printable, without \| < > `"),
+        (
+            ("policy", "name"),
+            "A()|<script>",
+            r"policy\.name = .*must be printable, without \| < > `",
+        ),
         (("environment", "decoupled"), "1\n2", r"environment\.decoupled = .*must be printable"),
         (("seed",), 1, "does not match the numbers"),
         (("groups", 0, "ratios", "FTPL()", "ratio"), 0.1, "does not match the numbers"),
@@ -120,7 +134,9 @@ def changed(path: tuple[str | int, ...], value: Any) -> dict[str, Any]:
 def test_a_changed_entry_is_refused(path: Any, value: Any, message: str, tmp_path: Path) -> None:
     file = tmp_path / "entry.json"
     file.write_text(json.dumps(changed(path, value)))
-    with pytest.raises(dc.StorageError, match=rf"entry\.json: .*{message}.*; run decoupled benchmark"):
+    with pytest.raises(
+        dc.StorageError, match=rf"entry\.json: .*{message}.*; run decoupled benchmark"
+    ):
         read(file)
 
 
@@ -188,7 +204,9 @@ def test_two_entries_are_compared_run_by_run_as_with_a_reference() -> None:
     one, reference = made_up(), made_up("Ladder()", LEVELS["Ladder()"], noise=0.0)
     for group in one["groups"]:
         tasks, others = (statistics.tasks_of(entry, group["name"]) for entry in (one, reference))
-        assert statistics.paired(tasks, others) == pytest.approx(statistics.of_group(group, "Ladder()"))
+        assert statistics.paired(tasks, others) == pytest.approx(
+            statistics.of_group(group, "Ladder()")
+        )
         assert statistics.of_reference(group, "Ladder()") == pytest.approx(
             statistics.of_group(
                 next(each for each in reference["groups"] if each["name"] == group["name"])
@@ -230,7 +248,9 @@ def drawn(figure: Any) -> list[tuple[list[float], list[float], str]]:
 
 
 @pytest.mark.pages
-def test_each_group_has_its_interval_in_its_verdicts_colour(entry: dict[str, Any], figure: Figure) -> None:
+def test_each_group_has_its_interval_in_its_verdicts_colour(
+    entry: dict[str, Any], figure: Figure
+) -> None:
     (axes,) = figure.axes
     for row, group in enumerate(entry["groups"]):
         found = statistics.of_group(group)
@@ -255,7 +275,9 @@ def test_everything_lies_on_the_axis_and_so_does_one(levels: tuple[float, ...]) 
 
 @pytest.mark.pages
 @pytest.mark.parametrize("kind", ["png", "pdf"])
-def test_the_same_entry_gives_the_same_bytes(entry: dict[str, Any], tmp_path: Path, kind: str) -> None:
+def test_the_same_entry_gives_the_same_bytes(
+    entry: dict[str, Any], tmp_path: Path, kind: str
+) -> None:
     for name in ("one", "other"):
         picture.draw(entry, tmp_path / f"{name}.{kind}")
     assert (tmp_path / f"one.{kind}").read_bytes() == (tmp_path / f"other.{kind}").read_bytes()

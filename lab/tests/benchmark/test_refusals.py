@@ -39,7 +39,14 @@ def written(folder: Path, text: str, name: str = "mine.py") -> Path:
 def first_command(file: Path, limit: float) -> dict[str, Any]:
     sha256 = Source(str(file)).sha256
     size = list(SIZE)
-    return {"given": str(file), "name": None, "sha256": sha256, "size": size, "data": None, "limit": limit}
+    return {
+        "given": str(file),
+        "name": None,
+        "sha256": sha256,
+        "size": size,
+        "data": None,
+        "limit": limit,
+    }
 
 
 @pytest.mark.parametrize(
@@ -61,18 +68,29 @@ def first_command(file: Path, limit: float) -> dict[str, Any]:
         ),
     ],
 )  # fmt: skip
-def test_files_without_one_policy(text: str, error: type[Exception], message: str, tmp_path: Path) -> None:
+def test_files_without_one_policy(
+    text: str, error: type[Exception], message: str, tmp_path: Path
+) -> None:
     with pytest.raises(error, match=message):
         Source(str(written(tmp_path, text))).load()
 
 
 def test_which_policy_of_a_file(tmp_path: Path) -> None:
-    file = str(written(tmp_path, SOFT + CLASS.replace("Soft", "Hard") + "\nlively = Hard(rate=3.0)\n"))
-    loaded = {name: Source(file, name).load().label for name in ("Hard", "lively", "Soft(rate=0.7)")}
+    file = str(
+        written(tmp_path, SOFT + CLASS.replace("Soft", "Hard") + "\nlively = Hard(rate=3.0)\n")
+    )
+    loaded = {
+        name: Source(file, name).load().label for name in ("Hard", "lively", "Soft(rate=0.7)")
+    }
     assert loaded == {"Hard": "Hard", "lively": "Hard(rate=3)", "Soft(rate=0.7)": "Soft(rate=0.7)"}
-    with pytest.raises(dc.ParameterError, match=r"--policy = 'Sort': is not in mine\.py; did you mean"):
+    with pytest.raises(
+        dc.ParameterError, match=r"--policy = 'Sort': is not in mine\.py; did you mean"
+    ):
         Source(file, "Sort").load()
-    assert Source(str(written(tmp_path, SOFT + "\npolicy = Soft(2.0)\n"))).load().label == "Soft(rate=2)"
+    assert (
+        Source(str(written(tmp_path, SOFT + "\npolicy = Soft(2.0)\n"))).load().label
+        == "Soft(rate=2)"
+    )
 
 
 def test_a_base_class_is_no_policy_of_its_own(tmp_path: Path) -> None:
@@ -119,7 +137,9 @@ def test_policies_that_break_their_contract(line: str, message: str, tmp_path: P
 def test_a_file_that_changes_while_the_benchmark_runs(tmp_path: Path) -> None:
     before = Source(str(written(tmp_path, SOFT))).sha256
     source = Source(str(written(tmp_path, SOFT.replace("0.1", "0.2"))))
-    with pytest.raises(dc.ContractError, match="was changed while the benchmark ran; run the same command"):
+    with pytest.raises(
+        dc.ContractError, match="was changed while the benchmark ran; run the same command"
+    ):
         Worker(source, before, list(SIZE), None, 60.0)
 
 
@@ -131,7 +151,9 @@ def test_a_policy_that_only_a_learner_can_run() -> None:
 def test_an_error_of_the_policy_itself_is_not_told_as_wrong_parameters(tmp_path: Path) -> None:
     file = written(tmp_path, SOFT + "\n    def __post_init__(self):\n        len(self.rate)\n")
     answer = guarded(source := Source(str(file)), source.load)
-    assert re.search(r"raised TypeError: .*has no len.* \(__post_init__, line \d+ of mine", answer[REFUSED])
+    assert re.search(
+        r"raised TypeError: .*has no len.* \(__post_init__, line \d+ of mine", answer[REFUSED]
+    )
 
 
 def test_what_passes_from_a_run_to_another_is_noticed(tmp_path: Path) -> None:
@@ -154,11 +176,15 @@ def test_a_compiled_policy_that_gives_an_arm_out_of_range(monkeypatch: pytest.Mo
     task = SUITE.tasks(SIZE)[0]
     task.play(dc.FTPL())
     monkeypatch.setattr("decoupled_lab.benchmark.task.run_block", beyond)
-    with pytest.raises(dc.ContractError, match="FTPL: gave an arm out of range; arms are numbered 0 to 4"):
+    with pytest.raises(
+        dc.ContractError, match="FTPL: gave an arm out of range; arms are numbered 0 to 4"
+    ):
         task.play(dc.FTPL())
 
 
-def test_a_process_that_keeps_the_pipe_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_keeps_the_pipe_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     born, ended = tmp_path / "born", tmp_path / "ended"
     child = (
         f"os.setsid(); open({str(born)!r}, 'w').write(str(os.getpid())); time.sleep(60); "
@@ -175,7 +201,9 @@ def test_a_process_that_keeps_the_pipe_open(tmp_path: Path, monkeypatch: pytest.
     os.kill(int(born.read_text()), signal.SIGKILL)
 
 
-def test_a_policy_in_python_has_a_process_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_policy_in_python_has_a_process_a_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made: list[Process] = []
     ended: list[Process] = []
 
@@ -215,7 +243,9 @@ def test_a_policy_in_python_has_a_process_a_task(tmp_path: Path, monkeypatch: py
         ),
     ],
 )
-def test_policies_that_break_their_process(line: str, limit: float, message: str, tmp_path: Path) -> None:
+def test_policies_that_break_their_process(
+    line: str, limit: float, message: str, tmp_path: Path
+) -> None:
     first = first_command(written(tmp_path, with_line(f"print('hello'); {line}")), limit)
     with (
         pytest.raises(dc.ContractError, match=rf"^mine\.py, in a short trial: {message}"),
@@ -227,7 +257,9 @@ def test_policies_that_break_their_process(line: str, limit: float, message: str
 def test_a_worker_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     first = first_command(written(tmp_path, with_line("time.sleep(1e6)")), 600.0)
     command = [sys.executable, "-P", "-m", "decoupled_lab.benchmark.worker"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
         print(json.dumps(first), file=worker.stdin, flush=True)
@@ -250,7 +282,11 @@ def test_files_and_objects_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(dc.ParameterError, match=r"policy = '.*gone\.py': is no file"):
         run(tmp_path / "gone.py", SIZE, tmp_path)
     mine = Source(str(written(tmp_path, SOFT))).load()
-    with pytest.raises(dc.ParameterError, match=r"policy = .*: is not of this package, and its file"):
+    with pytest.raises(
+        dc.ParameterError, match=r"policy = .*: is not of this package, and its file"
+    ):
         run(mine, SIZE, tmp_path)
-    with pytest.raises(dc.ParameterError, match=r"--policy = 'Soft': chooses among the policies of a file"):
+    with pytest.raises(
+        dc.ParameterError, match=r"--policy = 'Soft': chooses among the policies of a file"
+    ):
         Source("Ladder()", "Soft").load()

@@ -47,7 +47,9 @@ def test_an_entry_has_every_task_and_group(entered: tuple[Path, dict[str, Any]])
     assert entry["policy"]["name"] == "Soft()"
     assert (entry["policy"]["kind"], entry["policy"]["file"]) == ("python", "soft.py")
     assert [task["name"] for task in entry["tasks"]] == [task.name for task in SUITE.tasks(TINY)]
-    assert [each["name"] for each in entry["groups"]] == [each for each in GROUPS if each not in NEED_DATA]
+    assert [each["name"] for each in entry["groups"]] == [
+        each for each in GROUPS if each not in NEED_DATA
+    ]
     for task, line in zip(SUITE.tasks(TINY), entry["tasks"], strict=True):
         assert (line["switches"] is not None) == (line["group"] == "switches")
         assert set(line["references"]) == set(line["differences"]) == set(REFERENCES)
@@ -56,7 +58,9 @@ def test_an_entry_has_every_task_and_group(entered: tuple[Path, dict[str, Any]])
             assert line["references"]["Ladder()"]["mean"] == pytest.approx(found.mean())
 
 
-def test_killed_runs_go_on_and_workers_agree(entered: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+def test_killed_runs_go_on_and_workers_agree(
+    entered: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
     file, entry = entered
     out = tmp_path / "out"
     with subprocess.Popen([sys.executable, "-c", KILLED, str(file), str(out)]) as process:
@@ -78,7 +82,9 @@ def test_a_changed_file_starts_anew(entered: tuple[Path, dict[str, Any]], tmp_pa
     out, changed = file.parent / "out", tmp_path / "soft.py"
     changed.write_text(with_line("assert known.arms != 40, 'too many'"))  # the trial has fewer
     before = sorted(out.glob("blocks/*/*.json"))
-    message = r"^soft\.py, in the task held-out-alternating-40: raised AssertionError: too many \(decide"
+    message = (
+        r"^soft\.py, in the task held-out-alternating-40: raised AssertionError: too many \(decide"
+    )
     with pytest.raises(dc.ContractError, match=message):
         run(changed, TINY, out, workers=1)
     after = sorted(out.glob("blocks/*/*.json"))
@@ -89,7 +95,10 @@ def test_a_changed_file_starts_anew(entered: tuple[Path, dict[str, Any]], tmp_pa
 
 
 def test_a_policy_object_is_its_call() -> None:
-    for policy in (dc.Forgetting(dc.FTPL(c=1), period=50), dc.ContextualLadder(segments=("segment",))):
+    for policy in (
+        dc.Forgetting(dc.FTPL(c=1), period=50),
+        dc.ContextualLadder(segments=("segment",)),
+    ):
         assert Source(repr(policy)).load() == policy
     assert Source("FTPL(c=1)").described(dc.FTPL(c=1)) == {
         "name": "FTPL(c=1)", "kind": "compiled", "file": None, "sha256": None,

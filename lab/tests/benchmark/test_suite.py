@@ -52,7 +52,10 @@ def test_regret_is_what_simulate_finds(name: str) -> None:
 
 
 def test_in_contexts_regret_is_against_the_best_arm_of_each_segment() -> None:
-    task, policy = small("contexts-segments-3"), dc.ContextualLadder(segments=("segment",), numbers=("x",))
+    task, policy = (
+        small("contexts-segments-3"),
+        dc.ContextualLadder(segments=("segment",), numbers=("x",)),
+    )
     assert task.unit == SEGMENTS
     for each in (policy, dc.FTPL()):
         for run, value in enumerate(task.play(each).values):
@@ -106,7 +109,8 @@ def test_a_moving_best_arm_and_switches_as_counted_by_hand(name: str) -> None:
         for row in table.rows[table.row_at]:
             decision = learner.decide(key="key-0") if keyed else learner.decide()
             learner.observe(
-                decision, draw_loss(table.noise, table.concentration, row[decision.explore], noise, local)
+                decision,
+                draw_loss(table.noise, table.concentration, row[decision.explore], noise, local),
             )
             behind += row[decision.exploit] - row.min()
             changes += last not in (None, decision.exploit)
@@ -120,13 +124,19 @@ def test_a_moving_best_arm_and_switches_as_counted_by_hand(name: str) -> None:
 def test_a_file_with_other_values_is_not_taken_for_the_suites(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     np.savez(tmp_path / "real" / "phishing-01.npz", losses=np.zeros((4, 2)))
-    with pytest.raises(dc.ParameterError, match=r"phishing-01\.npz: holds other values than the suite's"):
+    with pytest.raises(
+        dc.ParameterError, match=r"phishing-01\.npz: holds other values than the suite's"
+    ):
         list(worlds.recorded(tmp_path))
-    assert SUITE.tasks("quick", tmp_path / "real") == SUITE.tasks("quick")  # nothing is at hand there
+    assert SUITE.tasks("quick", tmp_path / "real") == SUITE.tasks(
+        "quick"
+    )  # nothing is at hand there
 
 
 @pytest.mark.parametrize("changed", ["wrong", "segment", "names", "length"])
-def test_every_column_of_mmlu_counts(changed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_column_of_mmlu_counts(
+    changed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     columns: dict[str, Any] = {
         "wrong": np.eye(3)[:, :2],
         "segment": np.array([0, 1, 1]),

@@ -26,7 +26,9 @@ def grown(power: float) -> dict[str, dict[str, dict[str, dict[int, np.ndarray]]]
     spread = 1.0 + 0.01 * np.random.default_rng(0).normal(size=400)
     return {
         world: {
-            axis: {label: {at: 3.0 * at**power * spread for at in points} for label in CONTENDER_NAMES}
+            axis: {
+                label: {at: 3.0 * at**power * spread for at in points} for label in CONTENDER_NAMES
+            }
             for axis, points in (("K", watched.ADAPTIVE_ARMS), ("T", watched.ADAPTIVE_HORIZONS))
         }
         for world in watched.WORLDS
@@ -58,7 +60,9 @@ def test_rivals_are_judged_at_every_k_and_t() -> None:
     _, lower, behind = watched.adaptive_claims(cells)
     assert (lower.verdict, behind.verdict) == ("holds only without EXP3, T = 100,000", "holds")
     cells["punish last"]["K"]["Exp3"][128] *= 0.1
-    assert watched.adaptive_claims(cells)[2].verdict == "holds only without EXP3, punish last, K = 128"
+    assert (
+        watched.adaptive_claims(cells)[2].verdict == "holds only without EXP3, punish last, K = 128"
+    )
 
 
 def times(growth: float, tsallis: float, dense: float) -> dict[str, np.ndarray]:
@@ -143,7 +147,10 @@ RIVAL_CASES: dict[str, tuple[dict[Policy, float], dict[Policy, float], set[str]]
 def test_rivals_are_judged_where_the_claims_say(case: str) -> None:
     punished, usual, failing = RIVAL_CASES[case]
     same = dict.fromkeys(CONTENDERS, 100.0)
-    cells: Any = {"punish last, K = 128": MadeUp(same | punished), "alternating": MadeUp(same | usual)}
+    cells: Any = {
+        "punish last, K = 128": MadeUp(same | punished),
+        "alternating": MadeUp(same | usual),
+    }
     found = recommended.judged_claims(cells, {})
     claims = [each for each in found if "rivals" in each.id or "exp3" in each.id]
     assert len(claims) == 5
@@ -156,7 +163,9 @@ def test_all_forms_of_a_policy_are_compiled_before_anything_is_measured() -> Non
     assert {key[0] for key in recommended.LessRegret().code(Scale(runs=2, quick=True))} == forms  # type: ignore[index]
 
 
-QUICK = Scale(runs=60, quick=True)  # four runs of each of twelve instances, more where they are short
+QUICK = Scale(
+    runs=60, quick=True
+)  # four runs of each of twelve instances, more where they are short
 
 
 def made_up(ours: float, punished: float, others: float = 1.0) -> held_out.Cells:
@@ -214,7 +223,9 @@ def test_the_family_is_broad_and_none_of_the_papers_instances() -> None:
     assert len({each.environment.arms for each in drawn}) > 5
     assert not {4, 8, 16, 32, 64, 128, 256} & set(held_out.ARMS)
     again = family(36, seed=2)
-    assert [each.environment.to_json() for each in drawn] == [each.environment.to_json() for each in again]
+    assert [each.environment.to_json() for each in drawn] == [
+        each.environment.to_json() for each in again
+    ]
     for each in drawn:
         if not isinstance(each.environment, Adversary):
             rows = each.environment.table(100).rows
@@ -280,12 +291,18 @@ def test_the_arm_exploited_last_is_punished() -> None:
 
 @pytest.mark.parametrize(
     ("benign", "punished", "verdicts"),
-    [(0.0, 0.99, ["holds", "holds"]), (0.2, 0.5, ["fails", "fails"]), (0.99, 0.0, ["fails", "fails"])],
+    [
+        (0.0, 0.99, ["holds", "holds"]),
+        (0.2, 0.5, ["fails", "fails"]),
+        (0.99, 0.0, ["fails", "fails"]),
+    ],
 )
 def test_the_slow_rung_is_judged(benign: float, punished: float, verdicts: list[str]) -> None:
     marks = len(ladder.marks())
     made_up = {ladder.BENIGN: benign, ladder.PUNISHING: punished}
-    weights = {world: np.tile([slow, 1.0 - slow, 0.0], (5, marks, 1)) for world, slow in made_up.items()}
+    weights = {
+        world: np.tile([slow, 1.0 - slow, 0.0], (5, marks, 1)) for world, slow in made_up.items()
+    }
     assert [claim.verdict for claim in ladder.claims(weights)] == verdicts
 
 

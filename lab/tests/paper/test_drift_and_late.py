@@ -40,7 +40,9 @@ def test_a_changing_world_is_measured_and_drawn(tmp_path: Path) -> None:
     section = measured(drift.Drift(), SMALL, tmp_path)
     rows = section.tables[0].rows
     panels: Sequence[Panel | Heat] = section.pictures[0].panels
-    assert [row[0] for row in rows] == [panel.title for panel in panels] == list(drift.worlds(2_500))
+    assert (
+        [row[0] for row in rows] == [panel.title for panel in panels] == list(drift.worlds(2_500))
+    )
     assert [bool(row[5]) for row in rows] == [True, *[False] * 6]
     for row, panel in zip(rows, panels, strict=True):  # the curves end at the means of the table
         ends = [f"{series.y[-1]:,.0f}" for series in panel.series]
@@ -65,7 +67,9 @@ def test_drift_is_judged_by_ratios(changed: dict[str, dict[str, float]], failing
     usual["Ladder(), restarted"] = 15.0
     spread = 1.0 + 0.01 * np.random.default_rng(0).normal(size=200)
     means = {title: usual | changed.get(title, {}) for title in drift.worlds(2_000)}
-    regrets = {title: {name: mean * spread for name, mean in of.items()} for title, of in means.items()}
+    regrets = {
+        title: {name: mean * spread for name, mean in of.items()} for title, of in means.items()
+    }
     claims = drift.claims(regrets)
     assert len(claims) == 5
     assert not_holding(claims) == {f"drift-{name}" for name in failing}
@@ -152,7 +156,9 @@ def test_two_judges_favour_the_worse_arm_and_one_of_them_is_nearly_always_right(
 
 
 @pytest.mark.parametrize("how", [judges.ALONE, judges.WITH])
-def test_asking_seldom_changes_no_time_of_a_verdict(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_asking_seldom_changes_no_time_of_a_verdict(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(judges, "MEANS", (0.9, 0.1))
     seldom = judges.verdict_of(("fair", how, 3))
     monkeypatch.setattr(judges, "ASK", 1)
@@ -170,7 +176,11 @@ def test_it_is_measured_and_drawn(tmp_path: Path) -> None:
     regrets, verdicts = section.tables
     assert len(regrets.rows) == 9
     assert [row[0] for row in verdicts.rows] == [f"{title}{how}" for title, how in EVERY]
-    assert verdicts.rows[2][1:4] == ("1", "1", "1")  # by the judge that favours the worse arm, for that arm
+    assert verdicts.rows[2][1:4] == (
+        "1",
+        "1",
+        "1",
+    )  # by the judge that favours the worse arm, for that arm
     assert verdicts.rows[3][3] == "0"
     (picture,) = section.pictures
     assert [len(panel.series) for panel in picture.panels] == [3] * 4
@@ -189,7 +199,9 @@ def test_it_is_measured_and_drawn(tmp_path: Path) -> None:
         ({}, {"fair": [[900, True]] * 30}, {"wrong", "decided"}),  # too few to tell
     ],
 )
-def test_judges_are_judged(regrets: dict[str, float], ends: dict[str, Any], failing: set[str]) -> None:
+def test_judges_are_judged(
+    regrets: dict[str, float], ends: dict[str, Any], failing: set[str]
+) -> None:
     verdicts: Any = {title + judges.WITH: [[900, True]] * 300 for title in judges.JUDGES}
     verdicts |= {title + judges.WITH: found for title, found in ends.items()}
     usual = {f"{title}{how}": 800.0 if how == judges.ALONE else 40.0 for title, how in EVERY}

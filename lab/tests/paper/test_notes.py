@@ -72,7 +72,9 @@ def test_the_report_shows_every_slip_choice_and_limit_with_typeset_formulas() ->
     for name in (*readings["choices"], *readings["limits"]):
         assert f"{name}." in words
     assert "$" not in words.replace("`$", "")
-    written = [text for slip in slips() for key, text in slip.items() if key not in ("code", "shows")]
+    written = [
+        text for slip in slips() for key, text in slip.items() if key not in ("code", "shows")
+    ]
     assert page.formulas > sum(text.count("$") // 2 for text in written) > 50
 
 

@@ -21,11 +21,15 @@ COMMAND = ["reproduce", "movielens", "--quick", "--runs", "4", "--out"]
 
 
 @pytest.fixture
-def _here(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _here(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
     """Run it in this process, which has the machine code, with the fewest movies."""
     monkeypatch.setenv("DECOUPLED_OFFLINE", "1")
     monkeypatch.setenv("XDG_CACHE_HOME", fits_folder(tmp_path_factory))
-    monkeypatch.setenv("DECOUPLED_DATA", os.environ.get("DECOUPLED_DATA", ""))  # the command may set it
+    monkeypatch.setenv(
+        "DECOUPLED_DATA", os.environ.get("DECOUPLED_DATA", "")
+    )  # the command may set it
     monkeypatch.setattr("decoupled_lab.paper.runner.compile_all", lambda code: None)
     monkeypatch.setattr(movielens, "ARMS", movielens.ARMS[:1])
     movielens.source.cache_clear()
@@ -33,7 +37,9 @@ def _here(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFact
     movielens.source.cache_clear()
 
 
-def test_without_the_data_the_report_says_in_red_that_the_claim_was_not_judged(quick: Quick) -> None:
+def test_without_the_data_the_report_says_in_red_that_the_claim_was_not_judged(
+    quick: Quick,
+) -> None:
     assert "not judged" in quick.output
     assert "DECOUPLED_DATA" in quick.output  # the remedy
     assert "urlopen" not in quick.output
@@ -56,7 +62,10 @@ def test_with_the_data_the_claim_is_judged(tmp_path: Path) -> None:
     done = reproduce([*COMMAND, str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert "not judged" not in done.stdout
-    assert "alarm" not in (tmp_path / "report.html").read_text().split("</style>")[1].split("<script")[0]
+    assert (
+        "alarm"
+        not in (tmp_path / "report.html").read_text().split("</style>")[1].split("<script")[0]
+    )
 
 
 @pytest.fixture
@@ -70,7 +79,9 @@ def test_a_small_run_is_drawn_and_generated_ratings_are_not_judged(tmp_path: Pat
     experiment = movielens.NoisyMovies()
     experiment.measure(Scale(runs=3, quick=True), tmp_path, lambda done: None)
     section = experiment.section(tmp_path)
-    assert [claim.verdict for claim in section.claims] == ["not judged: MovieLens was not available"] * 2
+    assert [claim.verdict for claim in section.claims] == [
+        "not judged: MovieLens was not available"
+    ] * 2
     assert all(len(claim.parts) == 2 * len(RIVALS) for claim in section.claims)
     assert len(section.tables[0].rows) == 2 * len(movielens.NOISY_POLICIES)
     assert section.warnings

@@ -135,11 +135,16 @@ def test_verdicts_follow_the_numbers(quick: Quick, tmp_path: Path) -> None:
 def claims_of(folder: Path, *names: str) -> list[dict[str, Any]]:
     """The claims of these experiments, from those of a whole run."""
     own = {claim.id for name in names for claim in load(name).section(folder / name).claims}
-    return [claim for claim in json.loads((folder / "claims.json").read_text()) if claim["id"] in own]
+    return [
+        claim for claim in json.loads((folder / "claims.json").read_text()) if claim["id"] in own
+    ]
 
 
 def results_of(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("results.nc"))}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("results.nc"))
+    }
 
 
 def test_a_killed_run_resumes_to_the_same_bits(quick: Quick, tmp_path: Path) -> None:
@@ -192,7 +197,9 @@ RUN = {
 
 
 WRONG: list[dict[str, Any]] = [
-    RUN | {name: value} for name in ("scale", "machine", "experiments") for value in (None, 7, {"x": 1})
+    RUN | {name: value}
+    for name in ("scale", "machine", "experiments")
+    for value in (None, 7, {"x": 1})
 ]
 WRONG += [RUN | {"experiments": {"adversarial": {"seconds": "x"}}}]
 
@@ -203,7 +210,9 @@ def test_a_report_of_a_run_that_was_changed_names_the_file(tmp_path: Path, wrong
     ended = run_here(["report", str(tmp_path)])
     assert ended.exit_code == 1
     assert isinstance(ended.exception, SystemExit)
-    assert re.search(r"error: .*(run.json: is not readable|: cannot be drawn|No such file)", ended.output)
+    assert re.search(
+        r"error: .*(run.json: is not readable|: cannot be drawn|No such file)", ended.output
+    )
 
 
 @pytest.mark.parametrize("wrong", ["", "[]", "{}", '{"plan": 7}', '{"plan": {"runs": "x"}}'])
@@ -251,7 +260,9 @@ def browser() -> Iterator[Any]:
 
 
 # Drawing the page is slower than all the tests on it, so they share it and restore what they change.
-@pytest.fixture(scope="module", params=[(1200, "light"), (390, "dark")], ids=["desk", "phone in the dark"])
+@pytest.fixture(
+    scope="module", params=[(1200, "light"), (390, "dark")], ids=["desk", "phone in the dark"]
+)
 def shown(request: pytest.FixtureRequest, browser: Any, quick: Quick) -> Iterator[Watched]:
     width, scheme = request.param
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
@@ -314,7 +325,10 @@ def test_times_measured_on_a_busy_machine_have_a_warning(tmp_path: Path) -> None
 
     def warnings(times: bool, **load: float) -> tuple[str, ...]:
         Made.times = times
-        record = {"experiments": {"runtime": {"seconds": 1.0, **load}}, "machine": {"processors": 2}}
+        record = {
+            "experiments": {"runtime": {"seconds": 1.0, **load}},
+            "machine": {"processors": 2},
+        }
         return section_of("runtime", Made(), tmp_path, record).warnings
 
     (warned,) = warnings(True, load=9.0)

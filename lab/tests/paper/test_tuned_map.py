@@ -48,10 +48,14 @@ def test_maps_are_reported() -> None:
     assert panel["heat"]
 
 
-def test_points_that_are_known_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_points_that_are_known_are_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     points = tuned_map.read(DATA)
     gone = [p for p in points if p[:4] == (4, 0.25, "EXP3", tuned_map.INFINITE)][3:5]
-    (tmp_path / tuned_map.MAP_FILE).write_text(tuned_map.formatted([p for p in points if p not in gone]))
+    (tmp_path / tuned_map.MAP_FILE).write_text(
+        tuned_map.formatted([p for p in points if p not in gone])
+    )
     ran: list[str] = []
 
     def few(plan: Plan, **how: Any) -> Any:
@@ -67,7 +71,9 @@ def test_points_that_are_known_are_not_run_again(tmp_path: Path, monkeypatch: py
     assert sum(done) == tuned_map.units(scale) - len(gone) * tuned_map.RUNS * 10_000
 
 
-def test_what_a_gpu_cannot_reproduce_is_refused_or_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_gpu_cannot_reproduce_is_refused_or_left_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert fit_for_devices(["grid", "runtime", "tuned"], asked=False) == ["grid", "tuned"]
     assert "runtime" in capsys.readouterr().out
     with pytest.raises(ParameterError, match=r"'many-arms'.*--device cpu"):

@@ -10,7 +10,16 @@ import decoupled as dc
 import decoupled_lab as lab
 from decoupled_lab.benchmark.table import to_latex
 from decoupled_lab.report import claims
-from decoupled_lab.report.claims import FAILS, HOLDS, LEAST_RUNS, UNDECIDED, Claim, Measure, judged, mean_of
+from decoupled_lab.report.claims import (
+    FAILS,
+    HOLDS,
+    LEAST_RUNS,
+    UNDECIDED,
+    Claim,
+    Measure,
+    judged,
+    mean_of,
+)
 from decoupled_lab.report.page import claims_table, needed_runs
 from support.made_entries import made_up
 from support.tex import compiled, pdflatex_or_skip
@@ -20,7 +29,11 @@ def measure(of: str, low: float, high: float) -> Measure:
     return Measure(of, (low + high) / 2, low, high)
 
 
-ABOVE, ACROSS, UNDER = measure("above", 1.5, 2.0), measure("across", 0.5, 1.5), measure("under", 0.2, 0.7)
+ABOVE, ACROSS, UNDER = (
+    measure("above", 1.5, 2.0),
+    measure("across", 0.5, 1.5),
+    measure("under", 0.2, 0.7),
+)
 
 
 def claim_above(*parts: Measure) -> Claim:
@@ -72,7 +85,9 @@ def test_a_long_list_is_given_by_its_exceptions_or_its_number() -> None:
 def test_a_claim_is_plain_json_and_has_what_readers_need() -> None:
     claim = claim_above(ABOVE, Measure("one run", 3.0, -np.inf, np.inf))
     values = json.loads(json.dumps(claim.to_dict(), allow_nan=False))
-    assert {"id", "statement", "measured", "interval", "verdict", "place", "threshold"} <= set(values)
+    assert {"id", "statement", "measured", "interval", "verdict", "place", "threshold"} <= set(
+        values
+    )
     assert values["measured"] == 3.0
     assert values["interval"] == [None, None]
     assert values["verdict"] == UNDECIDED
@@ -116,7 +131,8 @@ def test_intervals_of_quotients_cover_what_they_say_or_a_little_more() -> None:
     # Over the median of the five values below, as if it were exact, the coverage is 0.62.
     rng = np.random.default_rng(2)
     parts = [
-        claims.quotient_of("x", [rng.normal(6.0, 0.6, 60)], [rng.normal(2.0, 0.1, 5)]) for _ in range(2_000)
+        claims.quotient_of("x", [rng.normal(6.0, 0.6, 60)], [rng.normal(2.0, 0.1, 5)])
+        for _ in range(2_000)
     ]
     assert 0.935 < np.mean([part.low <= 3.0 <= part.high for part in parts]) < 0.98
 
@@ -127,7 +143,9 @@ def test_so_many_runs_decide_with_the_stated_power() -> None:
     needed = claims.runs_to_decide([so_far], [0.0])
     assert needed == 120
     rng = np.random.default_rng(0)
-    decided = np.mean([mean_of("all", rng.normal(0.3, 1.0, needed)).low > 0.0 for _ in range(2_000)])
+    decided = np.mean(
+        [mean_of("all", rng.normal(0.3, 1.0, needed)).low > 0.0 for _ in range(2_000)]
+    )
     # Binomial, five standard deviations: a false alarm for 1 seed in two million. Without the room for the value
     # to move, so many runs would be 43, and decide half of the time.
     assert abs(decided - claims.POWER) < 5 * np.sqrt(claims.POWER * (1 - claims.POWER) / 2_000)
@@ -179,7 +197,9 @@ def test_an_estimate_far_beyond_the_runs_is_not_given() -> None:
 
 @pytest.mark.parametrize(("runs", "verdict"), [(LEAST_RUNS - 1, UNDECIDED), (LEAST_RUNS, FAILS)])
 def test_too_few_runs_decide_nothing(runs: int, verdict: str) -> None:
-    found = [judged("id", "", "", "", [Measure("a", at, at - 1, at + 1, runs)], 5.0) for at in (1.0, 9.0)]
+    found = [
+        judged("id", "", "", "", [Measure("a", at, at - 1, at + 1, runs)], 5.0) for at in (1.0, 9.0)
+    ]
     assert [each.verdict for each in found] == [verdict, HOLDS if verdict == FAILS else UNDECIDED]
 
 

@@ -16,7 +16,9 @@ from decoupled_lab.report.comparison import regret_table
 def test_a_comparison_has_its_page_figure_and_data(tmp_path: Path) -> None:
     easy = dc.environments.Bernoulli([0.2, 0.7])
     results = dc.simulate([dc.FTPL(), dc.Exp3()], easy, horizon=200, runs=20, seed=3)
-    page = lab.compare({"mine": results, "again": results}, tmp_path, title="My <own> worlds").read_text()
+    page = lab.compare(
+        {"mine": results, "again": results}, tmp_path, title="My <own> worlds"
+    ).read_text()
     assert "My &lt;own&gt; worlds" in page
     assert 'id="claims"' not in page
     assert "20 runs of 200 rounds, seed 3" in page
@@ -38,7 +40,9 @@ def test_other_values_than_results_are_refused(wrong: Any, tmp_path: Path) -> No
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("name", ["$5 or $6", "$x_", "a$b_1$", "{$}", "100 % $", "a_b^c", r"\alpha"])
+@pytest.mark.parametrize(
+    "name", ["$5 or $6", "$x_", "a$b_1$", "{$}", "100 % $", "a_b^c", r"\alpha"]
+)
 def test_names_may_have_dollars_and_what_formulas_have(name: str, tmp_path: Path) -> None:
     labels = {dc.FTPL(): name}
     assert lab.compare({name: RESULTS}, tmp_path, title=name, labels=labels, latex=True).exists()
@@ -61,8 +65,12 @@ def test_what_is_no_formula_is_drawn_as_it_is() -> None:
 def test_worlds_with_other_policies_share_names_by_policy(tmp_path: Path) -> None:
     easy = dc.environments.Bernoulli([0.2, 0.7])
     policies = dc.FTPL(), dc.Exp3()
-    results = {policy.label: dc.simulate(policy, easy, horizon=100, runs=5, seed=3) for policy in policies}
-    page = lab.compare(results, tmp_path / "out", labels={dc.FTPL(): "ours", "Exp3": "theirs"}).read_text()
+    results = {
+        policy.label: dc.simulate(policy, easy, horizon=100, runs=5, seed=3) for policy in policies
+    }
+    page = lab.compare(
+        results, tmp_path / "out", labels={dc.FTPL(): "ours", "Exp3": "theirs"}
+    ).read_text()
     assert "<td>FTPL: ours</td>" in page
     assert "<td>Exp3: theirs</td>" in page
     with pytest.raises(dc.ParameterError, match="not among the results"):
@@ -91,7 +99,9 @@ def test_a_report_has_the_paired_differences_of_the_summary(tmp_path: Path) -> N
     assert cells_of(page, "easy: EXP3")[-2:] == [f"{line['difference']:+.1f}", ends]
     assert cells_of(page, "easy: FTPL")[-2:] == ["", ""]
 
-    page = lab.compare({"easy": results}, tmp_path / "second", against="Exp3", labels={"Exp3": "theirs"})
+    page = lab.compare(
+        {"easy": results}, tmp_path / "second", against="Exp3", labels={"Exp3": "theirs"}
+    )
     assert "difference from theirs<" in page.read_text()
     assert cells_of(page, "easy: FTPL")[-2] == f"{-line['difference']:+.1f}"
     with pytest.raises(dc.ParameterError, match=r"against = 'TsallisINF': names a policy that is"):

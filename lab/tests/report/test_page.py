@@ -28,11 +28,15 @@ def claim(low: float, high: float, name: str = "a") -> Claim:
 HOLDS, FAILS, OPEN = claim(2, 3, "one"), claim(0.2, 0.4, "two"), claim(0.9, 1.5, "three")
 PARTLY = HOLDS._replace(id="four", verdict="holds only for K = 8")
 UNJUDGED = not_judged(HOLDS._replace(id="five"), "no data")
-CURVE = Series("FTPL", np.array([1.0, 2.0]), np.array([1.0, 2.0]), np.array([[0.5, 0.5], [1.0, 1.0]]))
+CURVE = Series(
+    "FTPL", np.array([1.0, 2.0]), np.array([1.0, 2.0]), np.array([[0.5, 0.5], [1.0, 1.0]])
+)
 
 
 def page(*claims: Claim) -> str:
-    pictures = tuple(Picture(name, name, "", (Panel("", (CURVE,)),)) for name in ("first", "second"))
+    pictures = tuple(
+        Picture(name, name, "", (Panel("", (CURVE,)),)) for name in ("first", "second")
+    )
     table = ReportTable("Final <regret>", ("policy", "mean"), (("FTPL", "1.0"),))
     section = Section("", claims, pictures, (table,), name="s", title="S")
     return build_page("A report", "The lead.", {"seed": "0"}, [section])
@@ -46,7 +50,14 @@ def test_verdicts_are_counted_by_kind() -> None:
 
 def test_the_tally_and_the_main_figure_come_before_everything_else() -> None:
     text = page(HOLDS, OPEN)
-    order = ['class="tally"', 'id="figure-first"', "<nav>", 'id="claims"', 'id="s"', 'id="figure-second"']
+    order = [
+        'class="tally"',
+        'id="figure-first"',
+        "<nav>",
+        'id="claims"',
+        'id="s"',
+        'id="figure-second"',
+    ]
     places = [text.index(each) for each in order]
     assert places == sorted(places)
     assert text.count('id="figure-first"') == 1
@@ -62,7 +73,9 @@ def test_an_undecided_claim_says_how_many_runs_would_decide_it() -> None:
 
 
 def test_a_wide_table_can_be_scrolled_by_keyboard() -> None:
-    assert '<div class="wide" tabindex="0" role="region" aria-label="Final &lt;regret&gt;">' in page()
+    assert (
+        '<div class="wide" tabindex="0" role="region" aria-label="Final &lt;regret&gt;">' in page()
+    )
 
 
 def test_the_ends_of_a_band_are_in_the_page() -> None:
@@ -88,7 +101,9 @@ def test_every_format_is_written_and_the_same_each_time(tmp_path: Path) -> None:
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
     assert names == ["example.csv", "example.pdf", "example.png", "example.svg"]
     for name in names:
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), (
+            name
+        )
 
 
 def test_the_numbers_behind_a_picture() -> None:
@@ -103,13 +118,19 @@ def test_the_numbers_behind_a_picture() -> None:
 def test_a_band_may_reach_further_on_one_side() -> None:
     lopsided = Series("FTPL", X, X, np.stack([X / 2, 3 * X]))
     lines = csv.DictReader(io.StringIO(numbers_of(Picture("a", "", "", (Panel("", (lopsided,)),)))))
-    assert [(float(line["low"]), float(line["high"])) for line in lines] == [(0.5, 4.0), (5, 40), (50, 400)]
+    assert [(float(line["low"]), float(line["high"])) for line in lines] == [
+        (0.5, 4.0),
+        (5, 40),
+        (50, 400),
+    ]
     (band,) = draw(Picture("a", "", "", (Panel("", (lopsided,)),))).axes[0].collections
     drawn = np.asarray(band.get_paths()[0].vertices)[:, 1]
     assert (drawn.min(), drawn.max()) == (0.5, 400.0)
 
 
-@pytest.mark.parametrize("options", [{}, {"log_x": True}, {"log_y": True}, {"log_x": True, "log_y": True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"log_x": True}, {"log_y": True}, {"log_x": True, "log_y": True}]
+)
 def test_axes_follow_the_panel(options: dict[str, bool]) -> None:
     axes = draw(picture(**options)).axes[0]
     assert axes.get_xscale() == ("log" if options.get("log_x") else "linear")

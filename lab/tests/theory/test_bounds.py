@@ -65,12 +65,18 @@ def test_theorem2_by_hand(corrected: bool) -> None:
 
 def test_corollary_by_hand() -> None:
     gaps, c, zeta = [0.5, 0.25, 0.25], 0.3, 0.1
-    f = (144 * c * E + (36 + 9 * E) / 5 / c) * (24 * c * E + 18 * c * (E - 1) / 0.9**4 + 1.5 / c) ** 3
+    f = (144 * c * E + (36 + 9 * E) / 5 / c) * (
+        24 * c * E + 18 * c * (E - 1) / 0.9**4 + 1.5 / c
+    ) ** 3
     lead = 2 * math.sqrt(32 * E**4 / 27 * f) * math.sqrt(4 / 0.25 * 10)
-    second = 4 / (1 - math.exp(-0.5)) * (72 * c * E + (36 + 9 * E) / 10 * math.sqrt(2) / c) ** 2 * 16
+    second = (
+        4 / (1 - math.exp(-0.5)) * (72 * c * E + (36 + 9 * E) / 10 * math.sqrt(2) / c) ** 2 * 16
+    )
     third = 3 * math.gamma(2 / 3) * 2 / c
     fourth = 2 * 9 * c**2 * 4 ** (1 / 3) / zeta**2
-    assert bounds.corollary(gaps, c, zeta) == pytest.approx(lead + second + third + fourth, rel=1e-12)
+    assert bounds.corollary(gaps, c, zeta) == pytest.approx(
+        lead + second + third + fourth, rel=1e-12
+    )
 
 
 def test_corollary_follows_from_theorem2_over_time() -> None:
@@ -90,7 +96,9 @@ def test_the_others_by_hand() -> None:
     assert bounds.lower_bound_order(100, 4) == 20.0
 
 
-@pytest.mark.parametrize("gaps", [[], [0.0], [0.0, 0.0, 0.1], [1.5], [-0.1], ["a"], [math.nan]], ids=str)
+@pytest.mark.parametrize(
+    "gaps", [[], [0.0], [0.0, 0.0, 0.1], [1.5], [-0.1], ["a"], [math.nan]], ids=str
+)
 def test_gaps_are_checked(gaps: list[float]) -> None:
     for function in (bounds.corollary, bounds.rouyer_seldin_order):
         with pytest.raises(dc.ParameterError, match="gaps"):
@@ -130,7 +138,9 @@ def test_the_factor_of_one_jump(x: float, y: float, alpha: float) -> None:
         ratio = (1.0 + max(s, y)) / (1.0 + max(y - s, 0.0))
         return 2.0 * (1.0 - v) * math.pow(ratio, alpha + 1.0)
 
-    by_quad = sum(quad(integrand, *ends)[0] for ends in ((0.0, min(y / x, 1.0)), (min(y / x, 1.0), 1.0)))
+    by_quad = sum(
+        quad(integrand, *ends)[0] for ends in ((0.0, min(y / x, 1.0)), (min(y / x, 1.0), 1.0))
+    )
     assert jump_factor(x, y, alpha) == pytest.approx(by_quad, rel=1e-8)
     assert fall_ratio(x, y) == pytest.approx((1.0 + max(x, y)) / (1.0 + max(y - x, 0.0)))
 
@@ -152,19 +162,26 @@ def test_gates() -> None:
 
 
 def test_theorem_a() -> None:
-    best = [bounds.centred_constant(k, c_exploit=bounds.optimal_c_exploit(k), gate=None) for k in (8, None)]
+    best = [
+        bounds.centred_constant(k, c_exploit=bounds.optimal_c_exploit(k), gate=None)
+        for k in (8, None)
+    ]
     assert [round(value, 1) for value in best] == [8.1, 13.2]
     assert bounds.curvature_constant() * 9.0 == pytest.approx(32.2, abs=0.06)
     stability = 1.5 * 3.0 * math.gamma(1.5) * sum(i**-0.75 for i in range(1, 5)) ** 2 / 2.0
     by_hand = 20.0 * (stability + math.sqrt(math.pi) / 1.5)
     assert bounds.theorem_a(100, 4, 2.0, 1.5) == pytest.approx(by_hand)
-    assert all(bounds.theorem_a(1_000, k) < bounds.theorem1(1_000, k) / 6.0 for k in (2, 8, 64, 1024))
+    assert all(
+        bounds.theorem_a(1_000, k) < bounds.theorem1(1_000, k) / 6.0 for k in (2, 8, 64, 1024)
+    )
 
 
 @pytest.mark.parametrize("gate", [None, HALF])
 def test_the_optimal_c_of_theorems_a_and_b(gate: bounds.Gate | None) -> None:
     found = minimize_scalar(
-        lambda log: bounds.centred_constant(8, 2.5, math.exp(log), gate), bounds=(-6, 2), method="bounded"
+        lambda log: bounds.centred_constant(8, 2.5, math.exp(log), gate),
+        bounds=(-6, 2),
+        method="bounded",
     )
     assert bounds.optimal_c_exploit(8, 2.5, gate) == pytest.approx(math.exp(found.x), rel=1e-4)
 
@@ -222,7 +239,10 @@ def test_the_constants_of_theorem_c_by_hand() -> None:
         return float(jumps + 1.2 * curvature * growth * zeta(1.5) / 2.0 + math.sqrt(math.pi) / 0.4)
 
     late = 1.2**3
-    on_event = 0.4 * share * (late * (curvature * factor / 2 + 3 * curvature / total) + 0.8**-3) + 2.0 / 0.4
+    on_event = (
+        0.4 * share * (late * (curvature * factor / 2 + 3 * curvature / total) + 0.8**-3)
+        + 2.0 / 0.4
+    )
     assert found.early == pytest.approx(any_state(1.4**3))  # K^(1/alpha - 1/2) = 1 at alpha = 2
     assert found.any_state == pytest.approx(any_state(late))
     assert found.on_event == pytest.approx(on_event)
@@ -235,7 +255,9 @@ def test_the_constants_of_theorem_c_by_hand() -> None:
         + 2.0**2 * 8.0 / 4.0 * found.on_event**2 * 2.0 * (2 + 4 + 8) * tail
         + 4 * found.any_state**2 * 4 / (0.5 * (1 - math.exp(-0.5)) * 0.125)
     )
-    assert bounds.theorem_c(gaps, horizon, alpha, c, split, gate, switch=switch) == pytest.approx(by_hand)
+    assert bounds.theorem_c(gaps, horizon, alpha, c, split, gate, switch=switch) == pytest.approx(
+        by_hand
+    )
 
 
 def test_theorem_c_is_constant_in_the_horizon_above_alpha_2() -> None:
@@ -245,7 +267,9 @@ def test_theorem_c_is_constant_in_the_horizon_above_alpha_2() -> None:
     assert bounds.theorem_c(gaps, 10**14) == pytest.approx(always, rel=0.01)
     with pytest.raises(dc.ParameterError, match="horizon"):
         bounds.theorem_c(gaps, alpha=2.0)
-    assert bounds.theorem_c(gaps, 10**16, alpha=2.0) > 1.1 * bounds.theorem_c(gaps, 10**14, alpha=2.0)
+    assert bounds.theorem_c(gaps, 10**16, alpha=2.0) > 1.1 * bounds.theorem_c(
+        gaps, 10**14, alpha=2.0
+    )
     # The default T0 is the best one.
     for switch in (3_000, 10**5, 10**7, 10**9):
         assert bounds.theorem_c(gaps) <= bounds.theorem_c(gaps, switch=switch)
@@ -282,7 +306,9 @@ def test_theorem_e3() -> None:
 
 def test_where_a_bound_falls_below_its_horizon() -> None:
     assert bounds.useful_from(lambda horizon: 5.0) == 6
-    first = {arms: bounds.useful_from(lambda t, k=arms: bounds.theorem_e2(t, k)) for arms in (8, 64)}  # type: ignore[misc]
+    first = {
+        arms: bounds.useful_from(lambda t, k=arms: bounds.theorem_e2(t, k)) for arms in (8, 64)
+    }  # type: ignore[misc]
     assert first == {8: 4_727, 64: 68_972}
     for arms, horizon in first.items():
         assert bounds.theorem_e2(horizon, arms) < horizon
@@ -305,7 +331,10 @@ def test_where_a_bound_falls_below_its_horizon() -> None:
         (lambda: bounds.theorem_f1(10.0, 2, dc.Ladder()), "policy.*must be a ContextualLadder"),  # type: ignore[arg-type]
         (lambda: bounds.theorem_f1(10.0, 2, POLICY, "linear"), "rung = 'linear'"),
         (lambda: bounds.theorem_f1(-1.0, 2), "disagreement"),
-        (lambda: bounds.theorem_f2(10, 2, 5, dc.ContextualLadder(numbers=("x",))), "has no segments"),
+        (
+            lambda: bounds.theorem_f2(10, 2, 5, dc.ContextualLadder(numbers=("x",))),
+            "has no segments",
+        ),
         (lambda: bounds.theorem_f3(10, 2, 1.0, gap=0.0), "gap"),
         (lambda: bounds.forecaster_regret(10, 2, 0), "features"),
         (lambda: bounds.shared_terms(5_000), "arms"),

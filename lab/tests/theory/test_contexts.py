@@ -55,7 +55,9 @@ def test_rungs_that_agree_have_no_disagreement() -> None:
 def test_the_greedy_bound_is_attained() -> None:
     # Two arms, each off by half of the gap, explored evenly: both sides are the gap.
     truth, gap = np.array([0.3, 0.5]), 0.2
-    sides = list(contexts.greedy_sides(truth, np.array([0.4 + 1e-9, 0.4]), np.array([0.5, 0.5]), 1.0))
+    sides = list(
+        contexts.greedy_sides(truth, np.array([0.4 + 1e-9, 0.4]), np.array([0.5, 0.5]), 1.0)
+    )
     for each in sides:
         assert each.left == pytest.approx(gap)
         assert each.right == pytest.approx(gap, rel=1e-6)
@@ -121,7 +123,9 @@ def test_f2_grows_with_the_segments_and_f2b_does_not_grow_with_the_rounds() -> N
 
 def test_f3_by_hand() -> None:
     assert bounds.theorem_f3(1_000, 2, 8.0) == pytest.approx(math.sqrt(2 * 2 * 1_000 * 8.0 / 0.51))
-    assert bounds.theorem_f3(1_000, 8, 8.0) == pytest.approx(math.sqrt(2 * 8 * 1_000 * 8.0 / 0.1425))
+    assert bounds.theorem_f3(1_000, 8, 8.0) == pytest.approx(
+        math.sqrt(2 * 8 * 1_000 * 8.0 / 0.1425)
+    )
     assert bounds.theorem_f3(1_000, 2, 8.0, 1.0, gap=0.1) == pytest.approx(2 * 2 * 8.0 / 0.1)
     squared = bounds.forecaster_regret(1_000, 2, 3, norm=2.0, ridge=0.5)
     assert squared == pytest.approx(2 * (0.5 * 4.0 + 3 * math.log(1 + 1_000 / (0.5 * 3 * 2))))
@@ -177,7 +181,9 @@ def test_theorem_g2_by_hand() -> None:
             stable = C1 * grown * h * max(r * big**2 / 8, (4 + kappa) / 4 * k ** (2 / 3))
             drift = 8 * z * k ** (-2 / 3)
             n = 4 * (1 + theta) * t + 4 + min(drift * t, (2 * h * k / gamma) ** 2 + drift)
-            sigma = 2 * d + 14 / 3 * C1 * grown * z * h * 4 / math.sqrt(3) * d * math.sqrt(t / theta)
+            sigma = 2 * d + 14 / 3 * C1 * grown * z * h * 4 / math.sqrt(3) * d * math.sqrt(
+                t / theta
+            )
             sigma += 3 * h * d * k / gamma
             sigma += 4 * C1 * math.log(k) * d * math.log(4 + (4 + 4 * theta + drift) * t)
             first = 1 + (2 * stable + G / c * math.sqrt(k)) * math.sqrt(n) + 7 * k / gamma + big
@@ -215,7 +221,11 @@ def test_theorem_g4_is_concave_and_has_its_order() -> None:
     def late_ladder(t: int) -> float:
         return bounds.theorem_g2(t, 8, 10)
 
-    for bound in (late_ladder, lambda t: bounds.theorem_g1(t, 8, 10), lambda t: bounds.theorem_t2(t, 8)):
+    for bound in (
+        late_ladder,
+        lambda t: bounds.theorem_g1(t, 8, 10),
+        lambda t: bounds.theorem_t2(t, 8),
+    ):
         steps = [bound(t + 1_000) - bound(t) for t in range(1, 60_000, 1_000)]
         assert all(later <= earlier * (1.0 + 1e-9) for earlier, later in itertools.pairwise(steps))
         assert bounds.theorem_g4(bound, 10_000, 0.0) == bound(10_000)

@@ -38,7 +38,9 @@ def drawn_states(count: int, seed: int = 0) -> Iterator[Moment]:
             rng.exponential(10.0 ** rng.uniform(-2.0, 2.0), arms),
             rng.integers(0, 2, arms) * 10.0 ** rng.uniform(-1.0, 3.0),
             rng.pareto(0.5, arms),
-            np.where(np.arange(arms) > 0, (2.0 * arms) ** (1.0 / alpha) + rng.exponential(3.0, arms), 0.0),
+            np.where(
+                np.arange(arms) > 0, (2.0 * arms) ** (1.0 / alpha) + rng.exponential(3.0, arms), 0.0
+            ),
         ][place % 5]
         best = int(np.argmin(gaps)) if place % 2 == 0 else int(rng.integers(arms))
         eta = 10.0 ** rng.uniform(-2.0, 0.5)
@@ -64,7 +66,9 @@ def test_random_rounds_and_sequences_break_no_lemma(alpha: float) -> None:
 
 def state_sides() -> list[tuple[Sides, Moment]]:
     states = list(drawn_states(25))
-    return [(s, state) for state in states for group in (jumps, switches) for s in group.sides(state)]
+    return [
+        (s, state) for state in states for group in (jumps, switches) for s in group.sides(state)
+    ]
 
 
 def round_sides() -> list[tuple[Sides, Moment]]:
@@ -107,7 +111,13 @@ def half(function: Callable[..., Any], share: float = 0.5) -> Callable[..., Any]
 
 BREAKS: list[tuple[Any, Inequality, Any, str, Any]] = [
     # What to evaluate, the inequality that must fail, and what replaces which name of which module.
-    (path_sides, path.DIVERGENCES, path, "divergence", lambda after, before: -divergence(after, before)),
+    (
+        path_sides,
+        path.DIVERGENCES,
+        path,
+        "divergence",
+        lambda after, before: -divergence(after, before),
+    ),
     (state_sides, jumps.UNIFORM, jumps, "winner_constant", half(bounds.winner_constant)),
     (state_sides, jumps.LOWER, jumps, "SHARE", 1.0),
     (state_sides, jumps.SELF_BOUNDING, jumps, "SHARE", 0.02),
@@ -116,22 +126,70 @@ BREAKS: list[tuple[Any, Inequality, Any, str, Any]] = [
     (state_sides, jumps.LAW, jumps, "fall_ratio", lambda s, y: 1.0),
     (state_sides, jumps.RISE, jumps, "curvature_constant", half(bounds.curvature_constant)),
     (state_sides, jumps.FALL, jumps, "jump_factor", lambda x, y, alpha: 1.0),
-    (round_sides, centred.STABILITY, centred, "curvature_constant", half(bounds.curvature_constant)),
+    (
+        round_sides,
+        centred.STABILITY,
+        centred,
+        "curvature_constant",
+        half(bounds.curvature_constant),
+    ),
     (round_sides, centred.BELOW, CentredRound, "explored", property(lambda self: self.q**2)),
     (hedge_sides, centred.REGRET, centred, "prior_cost", np.zeros_like),
-    (mean_sides, centred.MEAN, centred, "running_means", lambda losses, lam: np.full(len(losses), 0.5)),
+    (
+        mean_sides,
+        centred.MEAN,
+        centred,
+        "running_means",
+        lambda losses, lam: np.full(len(losses), 0.5),
+    ),
     (keyed_sides, switches.LAW, switches, "_draws", lambda arms, alpha: np.ones((200, arms))),
     (state_sides, switches.RISE, switches, "curvature_constant", half(bounds.curvature_constant)),
-    (round_sides, switches.ESTIMATES, switches, "switch_constant", half(bounds.switch_constant, 0.1)),
+    (
+        round_sides,
+        switches.ESTIMATES,
+        switches,
+        "switch_constant",
+        half(bounds.switch_constant, 0.1),
+    ),
     (state_sides, switches.GAIN, switches, "rate_fall_cost", half(rate_fall_cost)),
     (state_sides, switches.EVENT, switches, "_after_fall", lambda shifts, arm, x, alpha: 0.0),
     (state_sides, switches.RATE, switches, "rate_fall_cost", half(rate_fall_cost, 0.05)),
-    (state_sides, switches.LATE_RATE, switches, "late_rate_constant", half(late_rate_constant, 0.05)),
-    (round_sides, switches.LATE, switches, "late_switch_constant", half(bounds.late_switch_constant, 0.02)),
-    (round_sides, switches.LEADING, switches, "curvature_constant", half(bounds.curvature_constant, 0.3)),
-    (round_sides, switches.MOVES, switches, "curvature_constant", half(bounds.curvature_constant, 0.2)),
+    (
+        state_sides,
+        switches.LATE_RATE,
+        switches,
+        "late_rate_constant",
+        half(late_rate_constant, 0.05),
+    ),
+    (
+        round_sides,
+        switches.LATE,
+        switches,
+        "late_switch_constant",
+        half(bounds.late_switch_constant, 0.02),
+    ),
+    (
+        round_sides,
+        switches.LEADING,
+        switches,
+        "curvature_constant",
+        half(bounds.curvature_constant, 0.3),
+    ),
+    (
+        round_sides,
+        switches.MOVES,
+        switches,
+        "curvature_constant",
+        half(bounds.curvature_constant, 0.2),
+    ),
     (round_sides, switches.GATED, switches, "switch_constant", half(bounds.switch_constant, 0.01)),
-    (round_sides, switches.HIGHER, switches, "switch_constant", half(bounds.switch_constant, 0.001)),
+    (
+        round_sides,
+        switches.HIGHER,
+        switches,
+        "switch_constant",
+        half(bounds.switch_constant, 0.001),
+    ),
     (hedge_sides, switches.STEP, switches, "total_variation", half(total_variation, 2.0)),
     (hedge_sides, switches.WEIGHTS, switches, "total_variation", half(total_variation, 4.0)),
     (hedge_sides, switches.RACE, switches, "race_change", switches.cumulated_change),
@@ -139,7 +197,9 @@ BREAKS: list[tuple[Any, Inequality, Any, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("broken", BREAKS, ids=[f"{b[1].source}, {b[1].name[:30]}, {b[3]}" for b in BREAKS])
+@pytest.mark.parametrize(
+    "broken", BREAKS, ids=[f"{b[1].source}, {b[1].name[:30]}, {b[3]}" for b in BREAKS]
+)
 def test_a_broken_lemma_is_noticed(broken: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sides, inequality, home, name, replacement = broken
     monkeypatch.setattr(home, name, replacement)
@@ -147,7 +207,14 @@ def test_a_broken_lemma_is_noticed(broken: Any, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_broken_side_of_any_inequality_is_noticed() -> None:
-    found = [*state_sides(), *round_sides(), *path_sides(), *hedge_sides(), *mean_sides(), *keyed_sides()]
+    found = [
+        *state_sides(),
+        *round_sides(),
+        *path_sides(),
+        *hedge_sides(),
+        *mean_sides(),
+        *keyed_sides(),
+    ]
     check_teeth(found, OUR_INEQUALITIES)
 
 
@@ -181,9 +248,13 @@ def test_the_cost_of_a_jump_is_the_integral_of_the_laws_change() -> None:
             for node, weight in zip(nodes, weights, strict=True):
                 here = losses.copy()
                 here[1] -= low + 0.5 * (high - low) * (1.0 + node)
-                by_hand += 0.5 * (high - low) * weight * (theory.weights(here, 1.0, alpha)[1] - before)
+                by_hand += (
+                    0.5 * (high - low) * weight * (theory.weights(here, 1.0, alpha)[1] - before)
+                )
         assert cost == pytest.approx(by_hand, rel=1e-7)
-        assert cost <= 0.5 * x**2 * bounds.curvature_constant(alpha) * jump_factor(max(x, 1e-9), 0.8, alpha)
+        assert cost <= 0.5 * x**2 * bounds.curvature_constant(alpha) * jump_factor(
+            max(x, 1e-9), 0.8, alpha
+        )
 
 
 def test_the_stability_of_a_round_by_hand() -> None:
@@ -193,7 +264,9 @@ def test_the_stability_of_a_round_by_hand() -> None:
     for j in range(moment.arms):
         estimate = played.b.copy()
         estimate[j] += (played.losses[j] - played.b[j]) / played.p[j]
-        scaled = [potential(eta * (moment.estimates + part), 3.0) for part in (estimate, 0.0 * estimate)]
+        scaled = [
+            potential(eta * (moment.estimates + part), 3.0) for part in (estimate, 0.0 * estimate)
+        ]
         by_hand += played.p[j] * divergence(*scaled) / eta
     assert played.stability == pytest.approx(by_hand, rel=1e-5)
 
@@ -207,7 +280,9 @@ def test_the_second_moment_of_the_conditional_probability() -> None:
         arm = int(rng.integers(moment.arms))
         most = np.zeros(len(draws))
         for factor in (1.0, 3.0, 40.0):
-            others = np.delete(draws - factor * shifts, arm, axis=1).max(axis=1) + factor * shifts[arm]
+            others = (
+                np.delete(draws - factor * shifts, arm, axis=1).max(axis=1) + factor * shifts[arm]
+            )
             most = np.maximum(most, np.maximum(1.0, others) ** -alpha)
         square = most**2
         error = 5.0 * square.std() / math.sqrt(len(square))
@@ -223,4 +298,6 @@ def test_errors_name_the_argument() -> None:
         ({"rungs": [0.5]}, "rungs"),
     ):
         with pytest.raises(dc.ParameterError, match=match):
-            theory.inspect_round(**{"estimates": [0.0, 1.0], "eta": 1.0, "losses": [0.0, 1.0]} | options)  # type: ignore[arg-type]
+            theory.inspect_round(
+                **{"estimates": [0.0, 1.0], "eta": 1.0, "losses": [0.0, 1.0]} | options
+            )  # type: ignore[arg-type]

@@ -49,7 +49,9 @@ def test_random_states_break_no_lemma() -> None:
         arms = int(rng.integers(2, 40))
         estimates = rng.exponential(1.0, arms) * 10.0 ** rng.uniform(-3, 3)
         best = int(rng.integers(arms)) if rng.random() < 0.5 else int(np.argmin(estimates))
-        reports.append(theory.inspect(estimates, 10.0 ** rng.uniform(-2, 1), rng.uniform(1.05, 8.0), best))
+        reports.append(
+            theory.inspect(estimates, 10.0 ** rng.uniform(-2, 1), rng.uniform(1.05, 8.0), best)
+        )
     together = theory.combine(reports)
     assert together.surprises == []
     assert together[paper.BEST.name].evaluated > 5
@@ -76,7 +78,9 @@ def test_the_tail_bound_fails_from_a_few_hundred_arms_on() -> None:
 
 def test_a_trajectory_meets_the_failing_tail_bound() -> None:
     # Losses are 0 and 1 without noise. The event begins around round 1400, when sum q is still near 6.5.
-    world = dc.environments.LossTable([[0.0] + [1.0] * 255], noise="none", index=np.zeros(1_460, int))
+    world = dc.environments.LossTable(
+        [[0.0] + [1.0] * 255], noise="none", index=np.zeros(1_460, int)
+    )
     policy = dc.FTPL(alpha=5.0, c=0.5)
     report = theory.check(world, policy, 1_460, rounds=5, zeta=0.0145, whole_path=False)
     assert report[TAIL_PRINTED].violations == 1

@@ -34,8 +34,12 @@ def test_weights_take_few_evaluations(frechet: bool) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize(("places", "alpha"), [([0.0, 0.0, 0.7], 3.0), ([1.5, 0.0, 40.0], 1.3)], ids=str)
-def test_derivatives_are_those_of_the_integral(places: list[float], alpha: float, family: str) -> None:
+@pytest.mark.parametrize(
+    ("places", "alpha"), [([0.0, 0.0, 0.7], 3.0), ([1.5, 0.0, 40.0], 1.3)], ids=str
+)
+def test_derivatives_are_those_of_the_integral(
+    places: list[float], alpha: float, family: str
+) -> None:
     found = theory.jacobian(places, 1.0, alpha, family)
     for arm, other in ((0, 0), (1, 1), (2, 2), (0, 1), (2, 0)):
         # At a tie the second derivative jumps, and the finite difference is off by half a step.
@@ -90,7 +94,9 @@ def test_moving_one_arm_at_a_time(shifts: list[float], frechet: bool) -> None:
     for arm in range(3):
         after = places.copy()
         after[arm] += moves[arm]
-        assert moved[arm] == pytest.approx(winner_law(after - after.min(), 2.2, frechet)[arm], rel=1e-11)
+        assert moved[arm] == pytest.approx(
+            winner_law(after - after.min(), 2.2, frechet)[arm], rel=1e-11
+        )
 
 
 def test_infinitely_far_behind_is_never() -> None:

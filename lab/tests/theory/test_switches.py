@@ -43,7 +43,9 @@ def test_the_constant_of_the_falling_rates(alpha: float, printed: float) -> None
 
 
 def test_a_small_alpha_has_its_largest_excess_in_round_one() -> None:
-    assert bounds.rate_fall_constant(1.2) == pytest.approx(float(rate_fall_cost(1.0 - math.sqrt(0.5), 1.2)))
+    assert bounds.rate_fall_constant(1.2) == pytest.approx(
+        float(rate_fall_cost(1.0 - math.sqrt(0.5), 1.2))
+    )
     assert bounds.rate_fall_constant(1e6) == math.inf
 
 
@@ -66,7 +68,9 @@ def test_the_bound_is_above_the_sum_of_its_rounds(horizon: int, alpha: float) ->
 def test_the_bound_by_hand() -> None:
     a, c, t, k = 1.37432, 2.0, 10_000.0, 8
     z = sum(i ** (-4 / 3) for i in range(1, k + 1))
-    expected = 2.0 * C1 * z * c * k ** (-1 / 6) * math.sqrt(t) + C1 * math.log(k) * (0.5 * math.log(t) + a)
+    expected = 2.0 * C1 * z * c * k ** (-1 / 6) * math.sqrt(t) + C1 * math.log(k) * (
+        0.5 * math.log(t) + a
+    )
     assert bounds.switches(10_000, 8) == pytest.approx(expected, rel=1e-6)
     h = 0.5 * k ** (-1 / 6)
     gated = bounds.switches(10_000, 8, dc.FTPL(c=0.5), gate=HALF)
@@ -95,7 +99,11 @@ def drawn_move(rng: np.random.Generator, place: int) -> tuple[np.ndarray, np.nda
     """A state, a state after some move of all arms, and alpha."""
     arms, alpha = int(rng.integers(2, 9)), float(rng.uniform(1.1, 6.0))
     before = rng.exponential(2.0, arms) * (rng.random(arms) < 0.8)
-    return before, before + rng.normal(0.0, 0.3, arms) * (place % 2 or rng.random(arms) < 0.3), alpha
+    return (
+        before,
+        before + rng.normal(0.0, 0.3, arms) * (place % 2 or rng.random(arms) < 0.3),
+        alpha,
+    )
 
 
 def test_the_probability_of_a_switch_is_that_of_drawn_keys() -> None:
@@ -148,7 +156,9 @@ def test_a_key_switches_less_than_fresh_draws_do_along_a_path() -> None:
     path = run(dc.FTPL(), dc.environments.Bernoulli([0.3, 0.5, 0.6, 0.7]), 400, 0)
     keyed = fresh = 0.0
     for t in range(path.horizon):
-        before, after = (path.rates[s] * (path.estimates[s] - path.estimates[s].min()) for s in (t, t + 1))
+        before, after = (
+            path.rates[s] * (path.estimates[s] - path.estimates[s].min()) for s in (t, t + 1)
+        )
         keyed += switch_probability(before, after, 3.0)
         fresh += 1.0 - float(winner_law(before, 3.0, False) @ winner_law(after, 3.0, False))
     assert keyed < fresh / 4.0

@@ -65,7 +65,12 @@ def played(world: str, policy: dc.Ladder | None = None) -> LadderPath:
 
 
 def path_sides() -> list[Sides]:
-    return [sides for world in WORLDS if world != "flat" for _, sides in ladder.whole_ladder(played(world))]
+    return [
+        sides
+        for world in WORLDS
+        if world != "flat"
+        for _, sides in ladder.whole_ladder(played(world))
+    ]
 
 
 def fresh(rounds: list[LadderRound]) -> list[LadderRound]:
@@ -134,7 +139,9 @@ def test_flat_losses_have_no_unit_up_to_rounding() -> None:
     assert np.ptp(np.array(found.estimates), axis=1).max() < 1e-12
 
 
-@pytest.mark.parametrize("shifts", [[0.0, 0.0, 0.0], [0.0, 0.3, 5.0, 5.0], [0.0, 2e3], [0.7, 0.0, 40.0]])
+@pytest.mark.parametrize(
+    "shifts", [[0.0, 0.0, 0.0], [0.0, 0.3, 5.0, 5.0], [0.0, 2e3], [0.7, 0.0, 40.0]]
+)
 def test_the_mean_square_of_a_chance(shifts: list[float]) -> None:
     found = squared_chances(np.array(shifts), 3.0)
     for arm, shift in enumerate(shifts):
@@ -151,14 +158,21 @@ def test_the_mean_square_of_a_chance(shifts: list[float]) -> None:
     draws = (1.0 - rng.random((200_000, len(shifts)))) ** (-1.0 / 3.0) - np.array(shifts)
     rival = np.delete(draws, 1, axis=1).max(axis=1)
     chance = np.maximum(1.0, rival + shifts[1]) ** -3.0
-    assert abs((chance**2).mean() - found[1]) < 5.0 * (chance**2).std() / math.sqrt(len(chance)) + 1e-12
+    assert (
+        abs((chance**2).mean() - found[1])
+        < 5.0 * (chance**2).std() / math.sqrt(len(chance)) + 1e-12
+    )
 
 
 def test_the_check_of_a_ladder() -> None:
     report = theory.check(WORLDS["growing"], dc.Ladder(), horizon=140, rounds=20)
     assert report.surprises == []
     sources = {line.inequality.source for line in report.lines}
-    assert {"ladder, L1", "ladder, L7", *(f"ladder, L{n}" for n in (9, 10, 11, 12, 13, 14))} <= sources
+    assert {
+        "ladder, L1",
+        "ladder, L7",
+        *(f"ladder, L{n}" for n in (9, 10, 11, 12, 13, 14)),
+    } <= sources
     quick = theory.check(WORLDS["growing"], dc.Ladder(), horizon=20, rounds=3, whole_path=False)
     assert "ladder, L1" not in {line.inequality.source for line in quick.lines}
 
@@ -222,9 +236,12 @@ def test_the_factor_for_every_number_of_arms() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "first", "in_hindsight"), [(dc.Ladder(), 50_123, 69_764), (NO_MEMORY, 48_770, 68_252)]
+    ("policy", "first", "in_hindsight"),
+    [(dc.Ladder(), 50_123, 69_764), (NO_MEMORY, 48_770, 68_252)],
 )
-def test_from_where_on_the_bound_says_something(policy: dc.Ladder, first: int, in_hindsight: int) -> None:
+def test_from_where_on_the_bound_says_something(
+    policy: dc.Ladder, first: int, in_hindsight: int
+) -> None:
     assert bounds.useful_from(lambda t: bounds.theorem_t2(t, 8, policy)) == first
     found = bounds.useful_from(lambda t: bounds.theorem_t2(t, 8, policy, in_hindsight=True))
     assert found == in_hindsight

@@ -10,7 +10,14 @@ from matplotlib.text import Text
 
 from decoupled_lab import theory
 
-PLAIN = ["plot_event", "plot_exponent", "plot_slope", "plot_stability_step", "plot_tail", "plot_tuning"]
+PLAIN = [
+    "plot_event",
+    "plot_exponent",
+    "plot_slope",
+    "plot_stability_step",
+    "plot_tail",
+    "plot_tuning",
+]
 NAMES = [
     *(f"theory.{name}" for name in theory.__all__ if not inspect.ismodule(getattr(theory, name))),
     *(f"bounds.{name}" for name in theory.bounds.__all__),
@@ -23,7 +30,9 @@ SMALLEST = 9.0  # pixels: the least height of text that can be read
 
 def smallest_on_a_phone(figure: Any) -> float:
     """The size of a figure's smallest text, in pixels, if the figure is as wide as the page."""
-    shown = [text for text in figure.findobj(Text) if text.get_text().strip() and text.get_visible()]
+    shown = [
+        text for text in figure.findobj(Text) if text.get_text().strip() and text.get_visible()
+    ]
     smallest = min(float(text.get_fontsize()) for text in shown)
     return smallest / 72.0 * PAGE / float(figure.get_figwidth())
 

@@ -20,7 +20,16 @@ Is it safe to switch to an arm? Ask `gate` for that arm against what is served n
 means that nobody knows yet, and "failed" that it is worse. Then ask `segments` whether the answer differs by request.
 `verdict` says which arm is best, and `replay` what another policy would have lost on a log. Quote the intervals: they
 hold at every moment at once, so asking again is fine. No tool changes anything."""
-_SHOWN = ("name", "status", "arms", "policy_label", "feedback", "loss_range", "context", "guardrails")
+_SHOWN = (
+    "name",
+    "status",
+    "arms",
+    "policy_label",
+    "feedback",
+    "loss_range",
+    "context",
+    "guardrails",
+)
 
 
 class Tools:
@@ -41,12 +50,16 @@ class Tools:
         """Say which arm is best, as far as that is decided, and each arm's mean loss. Quote `text`."""
         return self._client.verdict(experiment)
 
-    def segments(self, experiment: str, by: tuple[str, ...] = (), limit: int = 20) -> dict[str, Any]:
+    def segments(
+        self, experiment: str, by: tuple[str, ...] = (), limit: int = 20
+    ) -> dict[str, Any]:
         """Say for which requests, told apart `by` fields of the context, which arm is best. All verdicts hold together."""
         from decoupled.client import experiment_path
 
         path = f"{experiment_path(experiment)}/segments"
-        found: dict[str, Any] = self._client.request("GET", path, params={"by": list(by), "limit": limit})
+        found: dict[str, Any] = self._client.request(
+            "GET", path, params={"by": list(by), "limit": limit}
+        )
         return found
 
     def gate(
@@ -80,7 +93,9 @@ class Tools:
         low, high = settings["loss_range"]
         with TemporaryDirectory() as folder:
             self._client.log(experiment, log := Path(folder, "log.csv"))
-            return dc.evaluate(log, candidate, loss_range=(low, high), risk=settings["risk"]).to_dict()
+            return dc.evaluate(
+                log, candidate, loss_range=(low, high), risk=settings["risk"]
+            ).to_dict()
 
     def _file(self, name: str) -> Path:
         path = Path() if self._logs is None else (self._logs / name).resolve()

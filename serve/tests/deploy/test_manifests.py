@@ -79,7 +79,10 @@ def test_the_compose_file_runs_two_replicas_after_a_migration_with_secrets_from_
     assert services["decoupled"]["deploy"]["replicas"] == 2
     first, last = re.findall(r":(\d+)-(\d+):8000$", services["decoupled"]["ports"][0])[0]
     assert int(last) - int(first) + 1 == 2, "a port for each"
-    assert services["decoupled"]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
+    assert (
+        services["decoupled"]["depends_on"]["migrate"]["condition"]
+        == "service_completed_successfully"
+    )
     assert services["migrate"]["depends_on"]["postgres"]["condition"] == "service_healthy"
     for name in ("migrate", "decoupled"):
         assert services[name]["command"][0] in COMMANDS
@@ -97,8 +100,12 @@ def test_the_compose_file_runs_two_replicas_after_a_migration_with_secrets_from_
         named = {value for name, value in service["environment"].items() if name.endswith("_FILE")}
         assert named == {f"/run/secrets/{name}" for name in service["secrets"]}
         assert named <= secrets.keys()
-        assert not [name for name in service["environment"] if re.search("(PASSWORD|KEY|STORE)$", name)]
-    assert re.fullmatch(r"postgres:\d+\.\d+-\w+", COMPOSE["services"]["postgres"]["image"]), "pinned"
+        assert not [
+            name for name in service["environment"] if re.search("(PASSWORD|KEY|STORE)$", name)
+        ]
+    assert re.fullmatch(r"postgres:\d+\.\d+-\w+", COMPOSE["services"]["postgres"]["image"]), (
+        "pinned"
+    )
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
@@ -121,10 +128,16 @@ def test_the_schemas_refuse_a_misspelt_key() -> None:
 def pods() -> list[tuple[str, Any]]:
     found = {path.stem: manifest(path) for path in MANIFESTS}
     kinds = ("Deployment", "Job")
-    return [(name, one["spec"]["template"]["spec"]) for name, one in found.items() if one["kind"] in kinds]
+    return [
+        (name, one["spec"]["template"]["spec"])
+        for name, one in found.items()
+        if one["kind"] in kinds
+    ]
 
 
-@pytest.mark.parametrize(("name", "pod"), pods(), ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("name", "pod"), pods(), ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_every_pod_is_as_restricted_as_the_image_allows(name: str, pod: Any) -> None:
     assert pod["enableServiceLinks"] is False, "DECOUPLED_PORT=tcp://... otherwise"
     assert pod["automountServiceAccountToken"] is False
@@ -141,9 +154,13 @@ def test_every_pod_is_as_restricted_as_the_image_allows(name: str, pod: Any) -> 
     variables = {each["name"]: each["value"] for each in container["env"]}
     assert variables.keys() <= VARIABLES
     mounts = [each["mountPath"] for each in container["volumeMounts"]]
-    assert {each["name"] for each in container["volumeMounts"]} == {each["name"] for each in pod["volumes"]}
+    assert {each["name"] for each in container["volumeMounts"]} == {
+        each["name"] for each in pod["volumes"]
+    }
     for variable, value in variables.items():
-        assert not variable.endswith("_FILE") or any(value.startswith(f"{mount}/") for mount in mounts)
+        assert not variable.endswith("_FILE") or any(
+            value.startswith(f"{mount}/") for mount in mounts
+        )
 
 
 def test_the_deployment_is_probed_and_drained() -> None:
@@ -156,7 +173,9 @@ def test_the_deployment_is_probed_and_drained() -> None:
     [port] = container["ports"]
     assert f"\nEXPOSE {port['containerPort']}\n" in DOCKERFILE
     assert all(container[f"{name}Probe"]["httpGet"]["port"] == port["name"] for name in probes)
-    drain = next(int(each["value"]) for each in container["env"] if each["name"] == "DECOUPLED_DRAIN")
+    drain = next(
+        int(each["value"]) for each in container["env"] if each["name"] == "DECOUPLED_DRAIN"
+    )
     assert drain == DRAIN
     sleep = container["lifecycle"]["preStop"]["sleep"]["seconds"]
     assert pod["terminationGracePeriodSeconds"] > drain + sleep
@@ -174,12 +193,17 @@ def test_the_deployment_is_probed_and_drained() -> None:
 def test_every_kustomization_names_its_files(folder: str) -> None:
     named = manifest(KUBERNETES / folder / "kustomization.yaml")["resources"]
     assert sorted(named) == sorted(
-        path.name for path in (KUBERNETES / folder).glob("*.yaml") if path.name != "kustomization.yaml"
+        path.name
+        for path in (KUBERNETES / folder).glob("*.yaml")
+        if path.name != "kustomization.yaml"
     )
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not installed here: what it makes of the manifests was NOT checked")
     done = subprocess.run(
-        ["kubectl", "kustomize", str(KUBERNETES / folder)], capture_output=True, text=True, check=True
+        ["kubectl", "kustomize", str(KUBERNETES / folder)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     for content in yaml.safe_load_all(done.stdout):
         if content["kind"] != "ServiceMonitor":
@@ -203,10 +227,16 @@ def valued(text: str, values: Any) -> str:
 
     text = text.replace("{{ .Release.Name }}", "decoupled")
     text = re.sub(
-        r"\{\{ add \.Values\.(\S+) (\d+) \}\}", lambda term: str(value(term[1]) + int(term[2])), text
+        r"\{\{ add \.Values\.(\S+) (\d+) \}\}",
+        lambda term: str(value(term[1]) + int(term[2])),
+        text,
     )
-    text = re.sub(r"\{\{ \.Values\.(\S+) \| quote \}\}", lambda term: json.dumps(str(value(term[1]))), text)
-    text = re.sub(r"\{\{ toJson \.Values\.(\S+) \}\}", lambda term: json.dumps(value(term[1])), text)
+    text = re.sub(
+        r"\{\{ \.Values\.(\S+) \| quote \}\}", lambda term: json.dumps(str(value(term[1]))), text
+    )
+    text = re.sub(
+        r"\{\{ toJson \.Values\.(\S+) \}\}", lambda term: json.dumps(value(term[1])), text
+    )
     text = re.sub(r"\{\{ \.Values\.(\S+) \}\}", lambda term: str(value(term[1])), text)
     assert "{{" not in text
     return text
@@ -229,7 +259,9 @@ def expected() -> dict[str, Any]:
 
 def test_the_chart_with_its_default_values_is_the_manifests() -> None:
     values = manifest(CHART / "values.yaml")
-    templates = {path.stem: valued(path.read_text(), values) for path in (CHART / "templates").iterdir()}
+    templates = {
+        path.stem: valued(path.read_text(), values) for path in (CHART / "templates").iterdir()
+    }
     assert {name: yaml.safe_load(text) for name, text in templates.items()} == expected()
 
 
@@ -239,7 +271,10 @@ def test_helm_accepts_the_chart_and_renders_the_manifests() -> None:
     subprocess.run(["helm", "lint", "--strict", str(CHART)], check=True)
     options = ["--set", "serviceMonitor=true"]
     done = subprocess.run(
-        ["helm", "template", "decoupled", str(CHART), *options], capture_output=True, text=True, check=True
+        ["helm", "template", "decoupled", str(CHART), *options],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert {each["kind"].lower(): each for each in yaml.safe_load_all(done.stdout)} == expected()
     options = ["--set-json", 'settings={"ACCESS_LOG": "true"}']

@@ -51,7 +51,9 @@ def end(process: Process) -> int:
     return process.wait()
 
 
-def test_a_fresh_container_decides_ends_in_order_and_continues(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_fresh_container_decides_ends_in_order_and_continues(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     log = tmp_path / "log"
     key = new_key()
     (sandbox.data / "admin-key").write_text(f"{key}\n")
@@ -85,7 +87,9 @@ def test_a_fresh_container_decides_ends_in_order_and_continues(sandbox: Sandbox,
         assert not [each for each in sandbox.tmp.rglob("*") if not each.is_dir()]
 
 
-def test_a_container_that_is_stopped_while_it_starts_ends_at_once(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_container_that_is_stopped_while_it_starts_ends_at_once(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     # The first process of a container ignores signals without a handler, so one that comes early must have one.
     gate = sandbox.data / "gate"
     os.mkfifo(gate)

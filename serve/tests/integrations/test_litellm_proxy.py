@@ -28,7 +28,9 @@ from support.stub_models import StubModels, stub_models
 from support.waiting import wait_for
 
 if find_spec("litellm") is None:
-    pytest.skip("LiteLLM is not installed here; make test-litellm installs it", allow_module_level=True)
+    pytest.skip(
+        "LiteLLM is not installed here; make test-litellm installs it", allow_module_level=True
+    )
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "litellm_router"
 KEY = "sk-7d1a90c4e2f85b36d1a90c4e2f85b36a7d1a90c4e2f85b36d1a90c4e2f85b36a"
@@ -93,11 +95,26 @@ def proxy(models: StubModels, folder: Path) -> Iterator[httpx.Client]:
         (folder / "judge.py").write_text(JUDGE)
         (folder / "config.yaml").write_text(json.dumps(_config(models.url)))  # JSON is YAML
         command = [sys.executable, "-c", "from litellm import run_server; run_server()"]
-        command += ["--config", str(folder / "config.yaml"), "--host", "127.0.0.1", "--port", str(port)]
-        settings = {"LITELLM_MASTER_KEY": KEY, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "NO_PROXY": "*"}
+        command += [
+            "--config",
+            str(folder / "config.yaml"),
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(port),
+        ]
+        settings = {
+            "LITELLM_MASTER_KEY": KEY,
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+            "NO_PROXY": "*",
+        }
         with open(folder / "proxy.log", "w") as log:
             process = subprocess.Popen(
-                command, cwd=folder, env={**os.environ, **settings}, stdout=log, stderr=subprocess.STDOUT
+                command,
+                cwd=folder,
+                env={**os.environ, **settings},
+                stdout=log,
+                stderr=subprocess.STDOUT,
             )
             try:
                 headers = {"Authorization": f"Bearer {KEY}"}
@@ -152,7 +169,11 @@ def saved(file: Path, rounds: int) -> dc.Learner:
 
 
 def ask(
-    proxy: httpx.Client, group: str, prompt: str, headers: dict[str, str] | None = None, **fields: Any
+    proxy: httpx.Client,
+    group: str,
+    prompt: str,
+    headers: dict[str, str] | None = None,
+    **fields: Any,
 ) -> httpx.Response:
     body = {"model": group, "messages": [{"role": "user", "content": prompt}], **fields}
     answer = proxy.post("/v1/chat/completions", json=body, headers=headers)
@@ -173,7 +194,9 @@ def verdicts(folder: Path, prompt: str, count: int) -> list[dict[str, Any]]:
     return judged(folder, prompt)
 
 
-def test_it_serves_the_better_model_and_once(proxy: httpx.Client, models: StubModels, folder: Path) -> None:
+def test_it_serves_the_better_model_and_once(
+    proxy: httpx.Client, models: StubModels, folder: Path
+) -> None:
     for number in range(60):
         ask(proxy, "chat", f"question {number}.")
     seen = verdicts(folder, "question ", 60)
@@ -196,19 +219,30 @@ def test_every_kind_of_call_has_a_shadow(
     for number in range(8):
         prompt = f"{path} {stream} {number}."
         content = (
-            {"messages": [{"role": "user", "content": prompt}]} if "chat" in path else {"input": prompt}
+            {"messages": [{"role": "user", "content": prompt}]}
+            if "chat" in path
+            else {"input": prompt}
         )
         answer = proxy.post(path, json={"model": "forwards", "stream": stream, **content})
         assert answer.status_code == 200
         assert "I am " in answer.text
     seen = verdicts(folder, f"{path} {stream}", 8)
     copies = [each for each in seen if each["mirrored"]["arm"] != each["served"]["arm"]]
-    ours = {"cache", "cooldown_time", "disable_fallbacks", "litellm_metadata", "metadata", "num_retries"}
+    ours = {
+        "cache",
+        "cooldown_time",
+        "disable_fallbacks",
+        "litellm_metadata",
+        "metadata",
+        "num_retries",
+    }
     assert not any(ours & each["body"].keys() for each in models.asked)
     assert copies  # else the seed makes this a test of nothing
     for each in copies:
         for answer in (each["served"], each["mirrored"]):  # a judge sees a streamed answer whole
-            assert f"I am {answer['arm'].removeprefix('openai/')}." in _text(json.loads(answer["body"]))
+            assert f"I am {answer['arm'].removeprefix('openai/')}." in _text(
+                json.loads(answer["body"])
+            )
         price = {"openai/small": 1e-5, "openai/large": 2e-5}
         assert each["mirrored"]["cost"] == pytest.approx(15 * price[each["mirrored"]["arm"]])
         assert each["served"]["cost"] == pytest.approx(15 * price[each["served"]["arm"]])
@@ -220,11 +254,21 @@ def _text(answer: dict[str, Any]) -> str:
     return str(answer["choices"][0]["message"]["content"])
 
 
-def test_shadows_carry_only_allowed_headers(proxy: httpx.Client, models: StubModels, folder: Path) -> None:
+def test_shadows_carry_only_allowed_headers(
+    proxy: httpx.Client, models: StubModels, folder: Path
+) -> None:
     headers = {"X-Tenant": "blue", "X-Secret": "s3cret", "Cookie": "sid=c00kie"}
     for number in range(8):
         for group in ("bare", "forwards"):
-            ask(proxy, group, f"headers {group} {number}.", headers, temperature=0.5, top_k=3, user="ann")
+            ask(
+                proxy,
+                group,
+                f"headers {group} {number}.",
+                headers,
+                temperature=0.5,
+                top_k=3,
+                user="ann",
+            )
     for group in ("bare", "forwards"):
         seen = verdicts(folder, f"headers {group}", 8)
         shadows = [each for each in seen if each["mirrored"]["arm"] != each["served"]["arm"]]
@@ -232,7 +276,9 @@ def test_shadows_carry_only_allowed_headers(proxy: httpx.Client, models: StubMod
         for each in shadows:
             prompt = json.loads(each["request"]["body"])["messages"][0]["content"]
             model = each["mirrored"]["arm"].removeprefix("openai/")
-            [sent] = [a for a in models.asked if a["model"] == model and prompt in json.dumps(a["body"])]
+            [sent] = [
+                a for a in models.asked if a["model"] == model and prompt in json.dumps(a["body"])
+            ]
             assert sent["headers"]["authorization"] == "Bearer sk-operator"
             assert KEY not in json.dumps(sent)
             assert "s3cret" not in json.dumps([sent, each])
@@ -246,7 +292,9 @@ def test_shadows_carry_only_allowed_headers(proxy: httpx.Client, models: StubMod
 
 @pytest.mark.parametrize("group", ["raises", "down", "hanging"])
 @pytest.mark.parametrize("stream", [False, True])
-def test_answers_outlive_errors(proxy: httpx.Client, models: StubModels, group: str, stream: bool) -> None:
+def test_answers_outlive_errors(
+    proxy: httpx.Client, models: StubModels, group: str, stream: bool
+) -> None:
     for number in range(3):
         prompt = f"{group} {stream} {number}."
         answer = ask(proxy, group, prompt, {"X-Session-Id": str(number)}, stream=stream)
@@ -300,7 +348,9 @@ def test_real_prices_count(proxy: httpx.Client, folder: Path) -> None:
     assert len(judged(folder, "money ")) >= 3
 
 
-def asked_in_process(models: StubModels, prompt: str, limit: int, **settings: Any) -> tuple[Any, list[str]]:
+def asked_in_process(
+    models: StubModels, prompt: str, limit: int, **settings: Any
+) -> tuple[Any, list[str]]:
     """Ask a router whose plug-in is pinned to the small model, which takes prompts up to a limit of tokens."""
     import litellm
 
@@ -317,7 +367,9 @@ def asked_in_process(models: StubModels, prompt: str, limit: int, **settings: An
     ]
     router = litellm.Router(model_list=deployments, retry_after=0, **settings)
     pinned = dc.Guardrails(pinned=arms[0])
-    plugin = Plugin("chat", arms, {"status": 1.0}, budget=dc.Budget(), guardrails=pinned, router=router)
+    plugin = Plugin(
+        "chat", arms, {"status": 1.0}, budget=dc.Budget(), guardrails=pinned, router=router
+    )
 
     async def ask() -> None:
         with suppress(litellm.InternalServerError):
@@ -368,7 +420,9 @@ def test_a_failing_shadow_cools_no_deployment_down(models: StubModels) -> None:
     arms = ["openai/small", "openai/large"]
     keys = {"api_base": models.url, "api_key": "sk-operator"}
     deployments = [{"model_name": "cool", "litellm_params": {"model": arm, **keys}} for arm in arms]
-    router = litellm.Router(model_list=deployments, num_retries=0, allowed_fails=0, cooldown_time=60)
+    router = litellm.Router(
+        model_list=deployments, num_retries=0, allowed_fails=0, cooldown_time=60
+    )
     pinned, policy = dc.Guardrails(pinned=arms[0]), dc.FollowTheLeader()
     settings: dict[str, Any] = {"guardrails": pinned, "policy": policy, "seed": 1, "router": router}
     plugin = Plugin("cool", arms, {"status": 1.0}, budget=dc.Budget(), **settings)

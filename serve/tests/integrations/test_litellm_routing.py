@@ -74,10 +74,17 @@ class Alternating:
     async def draw(self, mode: str, available: Any, about: Traits) -> Decision | None:
         self.drawn.append((mode, about.key))
         self.contexts.append(about.context)
-        return Decision(f"d{len(self.drawn)}", self._exploit, self._explore if mode == "both" else None)
+        return Decision(
+            f"d{len(self.drawn)}", self._exploit, self._explore if mode == "both" else None
+        )
 
     async def learn(
-        self, decision: str, arm: str, loss: float, position: float | None = None, cost: float | None = None
+        self,
+        decision: str,
+        arm: str,
+        loss: float,
+        position: float | None = None,
+        cost: float | None = None,
     ) -> str:
         self.learned.append((decision, arm, loss))
         return "applied"
@@ -101,16 +108,24 @@ class Noting(Judge):
 class Group:
     """A model group whose router, decider and judge are made up."""
 
-    def __init__(self, decider: Any = None, *, fails: Exception | None = None, **options: Any) -> None:
+    def __init__(
+        self, decider: Any = None, *, fails: Exception | None = None, **options: Any
+    ) -> None:
         loss = options.pop("loss", None) or LossConfig(judge=JudgeConfig(python="a:b"))
         budget = options.pop("budget", None) or dc.Budget()
         self.router, self.judge = MadeUpRouter(fails), options.pop("judge", None) or Noting()
         self.decider = Alternating() if decider is None else decider
         arms = [shadow_arm.ShadowArm(name, "chat", lambda: self.router, 5.0) for name in ARMS]
-        self.routing = Routing(arms, self.decider, loss, self.judge, Spending(budget, ARMS), **options)
+        self.routing = Routing(
+            arms, self.decider, loss, self.judge, Spending(budget, ARMS), **options
+        )
 
     async def serve(
-        self, request: Any = None, messages: Any = HI, target: str = shadow_arm.CHAT, by: Answer = SERVED
+        self,
+        request: Any = None,
+        messages: Any = HI,
+        target: str = shadow_arm.CHAT,
+        by: Answer = SERVED,
     ) -> str:
         arm, mark = await self.routing.choose(request or {}, messages, ARMS)
         self.routing.served(mark, target, lambda: by)
@@ -150,7 +165,9 @@ class Unwritable(Whole):
 
 
 @pytest.mark.parametrize("cost", [float("nan"), float("inf"), -1.0])
-def test_a_shadow_without_a_price_that_is_one_has_failed_and_is_paid_as_declared(cost: float) -> None:
+def test_a_shadow_without_a_price_that_is_one_has_failed_and_is_paid_as_declared(
+    cost: float,
+) -> None:
     group = Group(Alternating(explore="small"), budget=dc.Budget(cost=0.25, total=1.0))
     group.run(group.serve(by=replace(SERVED, cost=cost)))
     assert group.decider.learned == [("d1", "small", 1.0)]
@@ -189,7 +206,13 @@ def test_a_served_answer_that_cannot_be_read_has_failed(explore: str, learned: f
 def test_a_model_judges_shadows_and_its_failures_are_counted(tmp_path: Path) -> None:
     with stub_models() as models:
         models.says["judge"] = lambda body: '{"better": "first"}'
-        settings = {"model": "judge", "url": models.url, "order": "both", "attempts": 1, "cost": 0.1}
+        settings = {
+            "model": "judge",
+            "url": models.url,
+            "order": "both",
+            "attempts": 1,
+            "cost": 0.1,
+        }
         group = Group(
             loss=LossConfig(judge=JudgeConfig.model_validate(settings)),
             judge=(judge := judge_of(JudgeConfig.model_validate(settings), tmp_path)),
@@ -209,7 +232,9 @@ def test_a_model_judges_shadows_and_its_failures_are_counted(tmp_path: Path) -> 
     assert group.decider.learned == [("d1", "large", 0.5)]
     assert (counts.judge.position, dict(counts.judge.failures)) == (1.0, {"status 500": 1})
     assert (counts.dropped["judge_failed"], counts.judge.asked) == (1, 2)
-    assert group.routing.spent == pytest.approx(0.25 + 2 * 0.1 + 0.25 + 0.1), "two shadows and three calls"
+    assert group.routing.spent == pytest.approx(0.25 + 2 * 0.1 + 0.25 + 0.1), (
+        "two shadows and three calls"
+    )
 
 
 def test_a_model_is_no_judge_of_its_own_shadows() -> None:
@@ -326,9 +351,16 @@ async def test_requests_that_never_end_are_given_up() -> None:
     assert [mode for mode, _ in group.decider.drawn] == ["exploit", "both"]
 
 
-def test_a_key_comes_from_its_header_headers_are_forwarded_by_name_and_other_calls_given_up() -> None:
+def test_a_key_comes_from_its_header_headers_are_forwarded_by_name_and_other_calls_given_up() -> (
+    None
+):
     group = Group(session_header="X-Session-Id", forward_headers=["X-Tenant", "Cookie"])
-    headers = {"x-session-id": "s1", "x-tenant": "blue", "cookie": "sid=1", "authorization": "Bearer k"}
+    headers = {
+        "x-session-id": "s1",
+        "x-tenant": "blue",
+        "cookie": "sid=1",
+        "authorization": "Bearer k",
+    }
     group.run(group.serve({"metadata": {"headers": headers}}))
     assert group.decider.drawn == [("both", "s1")]
     assert group.router.asked[0]["extra_headers"] == {"x-tenant": "blue", "cookie": "sid=1"}
@@ -394,7 +426,11 @@ def test_a_service_decides_and_learns(tmp_path: Path, monkeypatch: pytest.Monkey
                 await group.settled()
                 await decider.close()
                 counts = group.routing.counts
-                return first, len({arm for arm, _ in kept}), counts.learned["applied"] + counts.repeated
+                return (
+                    first,
+                    len({arm for arm, _ in kept}),
+                    counts.learned["applied"] + counts.repeated,
+                )
 
         # The first request finds no decision, and others may overtake the draws ahead; all that are drawn are learned.
         assert asyncio.run(steps()) == ("small", 1, 11)
@@ -421,7 +457,8 @@ def test_without_a_decision_the_arm_before_serves_or_the_first() -> None:
 
     async def steps() -> list[str]:
         return [
-            (await group.routing.choose({}, HI, some))[0] for some in (ARMS, ["large"], ARMS, ["small"])
+            (await group.routing.choose({}, HI, some))[0]
+            for some in (ARMS, ["large"], ARMS, ["small"])
         ]
 
     assert group.run(steps()) == ["small", "large", "large", "small"]
@@ -446,10 +483,12 @@ def test_what_a_copy_takes_from_a_request_and_its_answer() -> None:
     messages[0]["content"] = "changed"
     assert found == (shadow_arm.CHAT, {"tools": [{"type": "function"}], "messages": HI})
     raw = {"raw_headers": {"Cookie": "a"}}
-    assert shadow_arm.headers_of({"secret_fields": raw, "metadata": {"headers": {"cookie": "***"}}}) == {
-        "cookie": "a"
-    }
-    assert shadow_arm.answer_of("a", {"text": "hi"}, 0.5).cost is None, "a price that nobody knows is not 0"
+    assert shadow_arm.headers_of(
+        {"secret_fields": raw, "metadata": {"headers": {"cookie": "***"}}}
+    ) == {"cookie": "a"}
+    assert shadow_arm.answer_of("a", {"text": "hi"}, 0.5).cost is None, (
+        "a price that nobody knows is not 0"
+    )
     assert not isinstance(json.loads(json.dumps({"decoupled": Mark("d1")}))["decoupled"], Mark)
 
 

@@ -27,7 +27,9 @@ MODELS = {
 def one_upstream(start: Start, **urls: str) -> Start:
     """Two arms at the upstream of one, or elsewhere."""
     there = start.arms["stable"]
-    arms = {name: UpstreamProcess(name, urls.get(name, there.url), there.process) for name in MODELS}
+    arms = {
+        name: UpstreamProcess(name, urls.get(name, there.url), there.process) for name in MODELS
+    }
     return Start(arms, start.folder)
 
 
@@ -71,7 +73,9 @@ def test_the_arm_that_stands_in_gets_its_own_model_and_so_does_that_of_a_sink(st
         assert running.http.post("/echo", json={"model": "router"}).status_code == 202
         assert running.http.post("/echo", content=b"a=1").status_code == 202
         status = running.settled()
-    assert [body_of(each) for each in start.arms["stable"].seen()[before:]] == [{"model": "large-1"}]
+    assert [body_of(each) for each in start.arms["stable"].seen()[before:]] == [
+        {"model": "large-1"}
+    ]
     assert status["not_mirrored"]["not_json"] == 1
 
 
@@ -83,7 +87,9 @@ def raw(content: str, *headers: str) -> str:
 
 USAGE = '{"usage": {"prompt_tokens": 200000, "completion_tokens": 10000, "details": {"audio": 0}}}'
 EVENTS = f'data: {{"usage": null}}\n\ndata: {{"response": {USAGE}}}\n\ndata: [DONE]\n\n'
-PRICED = 'cost = 0.5\ncost_header = "X-Cost"\nprices = { prompt_tokens = 1, completion_tokens = 10 }\n'
+PRICED = (
+    'cost = 0.5\ncost_header = "X-Cost"\nprices = { prompt_tokens = 1, completion_tokens = 10 }\n'
+)
 
 
 def test_costs_are_read_from_the_answer(start: Start, caplog: pytest.LogCaptureFixture) -> None:

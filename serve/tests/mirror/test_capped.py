@@ -277,7 +277,9 @@ def test_a_copy_that_is_too_large_is_cut_on_both_sides(start: Start, body: str) 
     )
     judge = '[loss.judge]\npython = "sizes:judge"\nalone = true\n'
     with serving(server) as url:
-        arms = start.file(f'[mirror]\nshare = 1.0\nrepeat = ["* /*"]\nanswer_limit = 1000000\n{judge}')
+        arms = start.file(
+            f'[mirror]\nshare = 1.0\nrepeat = ["* /*"]\nanswer_limit = 1000000\n{judge}'
+        )
         text = arms.read_text().replace(start.arms["next"].url, url)
         arms.write_text(text)
         with mirror(arms, Fixed()) as running:

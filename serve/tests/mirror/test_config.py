@@ -76,14 +76,21 @@ def refusal(folder: Path, text: str) -> str:
         ("[experiment]\nname = 'a/b'\n" + ARMS, "experiment.name = 'a/b': must be"),
     ],
 )  # fmt: skip
-def test_a_wrong_configuration_is_refused_where_it_is_wrong(tmp_path: Path, text: str, words: str) -> None:
+def test_a_wrong_configuration_is_refused_where_it_is_wrong(
+    tmp_path: Path, text: str, words: str
+) -> None:
     said = refusal(tmp_path, text)
     assert words in said
     assert said.startswith("mirror.toml: ")
 
 
-def test_an_arm_may_judge_itself_and_secrets_hide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge, named = f"{MODEL}url = 'http://127.0.0.1:9001/v1'\n", ARMS + "json = { model = 'other' }\n"
+def test_an_arm_may_judge_itself_and_secrets_hide(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, named = (
+        f"{MODEL}url = 'http://127.0.0.1:9001/v1'\n",
+        ARMS + "json = { model = 'other' }\n",
+    )
     for text in (f"{judge}self_judging = true\n{ARMS}", judge.replace("9001", "9002") + named):
         (tmp_path / "mirror.toml").write_text(text)
         assert "judge 1 (model m at http://127.0.0.1:900" in explained(
@@ -176,7 +183,9 @@ def test_the_check_names_an_arm_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_the_check_asks_what_the_file_lets_it_repeat(start: Start) -> None:
-    sample = {"request": {"method": "POST", "target": "/search?check", "headers": [], "body": "a=1"}}
+    sample = {
+        "request": {"method": "POST", "target": "/search?check", "headers": [], "body": "a=1"}
+    }
     answer = {"arm": "a", "status": 200, "headers": [], "body": "hi"}
     content = json.dumps({**sample, "served": answer, "mirrored": answer})
     (start.folder / "sample.json").write_text(content)
@@ -200,7 +209,13 @@ def test_the_check_asks_what_the_file_lets_it_repeat(start: Start) -> None:
 
 INIT = ["init", "llm", "large=http://127.0.0.1:9101/v1", "small=http://127.0.0.1:9102/v1"]
 JUDGE = ["--judge", "judge=http://127.0.0.1:9103/v1"]
-KEYS = ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "MISTRAL_API_KEY", "GROQ_API_KEY")
+KEYS = (
+    "OPENAI_BASE_URL",
+    "OPENAI_API_KEY",
+    "OPENROUTER_API_KEY",
+    "MISTRAL_API_KEY",
+    "GROQ_API_KEY",
+)
 
 
 def initialised(
@@ -215,12 +230,22 @@ def initialised(
     return done.exit_code, done.output, {each.name: each.read_text() for each in folder.iterdir()}
 
 
-def test_the_first_file_for_models_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_file_for_models_is_valid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with stub_models() as models:
         models.says["judge"] = lambda body: '{"better": "tie"}'
         url = models.url.removesuffix("/v1")
         arms = ["init", "llm", f"large={url}/v1", f"small={url}/v1"]
-        words = [*arms, "--judge", f"judge={url}/v1", "--price", "small=0.15,0.6", "--budget", "2.5"]
+        words = [
+            *arms,
+            "--judge",
+            f"judge={url}/v1",
+            "--price",
+            "small=0.15,0.6",
+            "--budget",
+            "2.5",
+        ]
         status, said, files = initialised(tmp_path, monkeypatch, *words)
         assert (status, list(files)) == (0, ["mirror.toml"]), said
         check = run("mirror", tmp_path / "mirror.toml", "--check")
@@ -240,7 +265,9 @@ def test_the_first_file_for_models_is_valid(tmp_path: Path, monkeypatch: pytest.
     assert [arm.dearest for arm in config.arms] == pytest.approx([0.01, 0.0036])
 
 
-def test_the_environment_tells_where_models_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_tells_where_models_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = ["init", "llm", "large", "here=http://127.0.0.1:9101/v1", "--judge", "judge"]
     status, said, files = initialised(tmp_path, monkeypatch, *words, OPENROUTER_API_KEY="sk-1")
     assert status == 0, said
@@ -253,7 +280,9 @@ def test_the_environment_tells_where_models_are(tmp_path: Path, monkeypatch: pyt
     assert config.loss.judge.key_env == "OPENROUTER_API_KEY"
 
 
-def test_the_first_file_listens_where_nothing_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_file_listens_where_nothing_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
@@ -268,7 +297,9 @@ def test_the_first_file_listens_where_nothing_does(tmp_path: Path, monkeypatch: 
     assert (config.guardrails, config.budget) == ({"incumbent": "stable"}, {"rate": [10, 1]})
 
 
-def test_the_files_of_the_plug_in_are_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_files_of_the_plug_in_are_valid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     status, said, files = initialised(tmp_path, monkeypatch, *INIT, *JUDGE, "--to", "litellm")
     assert (status, sorted(files)) == (0, ["config.yaml", "plugin.py"]), said
     deployments = re.findall(r"litellm_params: (.*)", files["config.yaml"])
@@ -304,7 +335,9 @@ def test_a_wrong_first_file_is_not_written(
     assert files == {}
 
 
-def test_a_file_is_overwritten_by_force_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_overwritten_by_force_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "mirror.toml").write_text("mine")
     status, said, files = initialised(tmp_path, monkeypatch, *INIT, *JUDGE)
     assert (status, files["mirror.toml"]) == (1, "mine")

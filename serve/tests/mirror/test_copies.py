@@ -48,15 +48,24 @@ def test_only_safe_methods_are_mirrored_unless_told(start: Start) -> None:
             assert running.http.request(method, path, headers=headers).status_code == 200
         running.settled()
     expected = [(method, path) for method, path, _, mirrored in requests if mirrored]
-    assert sorted((each["method"], each["target"]) for each in start.seen("rules")) == sorted(expected)
+    assert sorted((each["method"], each["target"]) for each in start.seen("rules")) == sorted(
+        expected
+    )
 
 
-def test_credentials_go_only_where_they_are_meant_to(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_credentials_go_only_where_they_are_meant_to(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("NEXT_KEY", "secret-of-next")
     extra = 'credentials = ["X-Tenant-Token"]\nheaders = { X-Mirrored = "1" }\n'
     stable = 'pass_credentials = ["Authorization"]'
     next_ = 'headers = { Authorization = "Bearer ${NEXT_KEY}" }\npass_credentials = ["Cookie"]'
-    sent = {"Authorization": "Bearer of-client", "Cookie": "id=7", "X-Api-Key": "k", "X-Tenant-Token": "t"}
+    sent = {
+        "Authorization": "Bearer of-client",
+        "Cookie": "id=7",
+        "X-Api-Key": "k",
+        "X-Tenant-Token": "t",
+    }
     with start(SHARE + extra, stable=stable, next=next_) as running:
         served = dict(echoed(running.http.get("/echo?secrets", headers=sent))["headers"])
         running.settled()
@@ -122,7 +131,9 @@ def test_the_share_of_mirrored_requests_and_decisions_that_may_not_explore(start
 
 
 @pytest.mark.parametrize(("loss", "copies"), [("", 0), ("[loss]\nduration = { high = 10.0 }\n", 2)])
-def test_the_served_answer_stands_for_a_copy_to_the_same_arm(start: Start, loss: str, copies: int) -> None:
+def test_the_served_answer_stands_for_a_copy_to_the_same_arm(
+    start: Start, loss: str, copies: int
+) -> None:
     """Unless its duration counts, which needs a copy of its own."""
     before = len(start.arms["stable"].seen())
     with start(SHARE + loss, Fixed(explore="stable")) as running:
@@ -162,7 +173,9 @@ def test_what_a_restart_does_to_copies_does_not_depend_on_their_arm(start: Start
 def test_an_answer_counts_also_if_its_client_has_left(start: Start, explore: str) -> None:
     """Whichever arm is explored: if slow answers of the one that serves did not count, it would gain by being slow."""
     backend = Fixed(explore=explore)
-    lines = f"{SHARE}timeout = 0.5\n[loss]\nstatus = 1.0\nlatency = {{ weight = 3.0, high = 0.2 }}\n"
+    lines = (
+        f"{SHARE}timeout = 0.5\n[loss]\nstatus = 1.0\nlatency = {{ weight = 3.0, high = 0.2 }}\n"
+    )
 
     def learned(count: int) -> bool:
         return len(backend.losses) == count
@@ -242,7 +255,9 @@ async def test_no_copy_is_so_slow_that_verdicts_leave_it_out(tmp_path: Path, sta
                 await asyncio.sleep(0)
         return reason
 
-    assert [await begin(arm) for arm in ["slow", *["quick"] * 40]] == [None] * 24 + ["queue_full"] * 17
+    assert [await begin(arm) for arm in ["slow", *["quick"] * 40]] == [None] * 24 + [
+        "queue_full"
+    ] * 17
     both["slow"].answers.set()
     while len(copies):
         await asyncio.sleep(0)
@@ -279,7 +294,9 @@ async def streams(port: int, count: int, target: str) -> list[bytes]:
 # Which requests are sent twice: if in doubt, none
 
 RULES = CopyConfig(
-    repeat=("GET /*", "POST /v1/search"), skip=("GET /logout", "* /admin/*"), dry_run_header="X-Dry-Run"
+    repeat=("GET /*", "POST /v1/search"),
+    skip=("GET /logout", "* /admin/*"),
+    dry_run_header="X-Dry-Run",
 ).rules()
 
 
@@ -295,7 +312,9 @@ PLAIN = b"/ /items /items/ /my%20items /a.b/.well-known/x /100%25 /caf%C3%A9 /a+
 
 def test_an_exception_cannot_be_evaded_and_what_is_allowed_is_allowed_to_the_letter() -> None:
     assert [path for path in EVASIONS if RULES.allows("GET", path, [])] == []
-    assert [path for path in PLAIN if not RULES.allows("GET", path, [])] == [], "all read these alike"
+    assert [path for path in PLAIN if not RULES.allows("GET", path, [])] == [], (
+        "all read these alike"
+    )
     others = (b"/v1/Search", b"/v1/search/", b"/v1/search;x", b"/v1/search%20")
     assert [path for path in others if RULES.allows("POST", path, [])] == []
     assert RULES.allows("POST", b"/v1/search", [])
@@ -321,7 +340,11 @@ SINK = "sink = true\n"
 
 def accounted(status: dict[str, Any]) -> int:
     """How many of the copies that came are explained by a count."""
-    found = (*status["not_mirrored"].values(), *status["dropped"].values(), *status["learned"].values())
+    found = (
+        *status["not_mirrored"].values(),
+        *status["dropped"].values(),
+        *status["learned"].values(),
+    )
     return sum(map(int, (*found, status["queue"])))
 
 
@@ -366,7 +389,9 @@ def test_the_answer_waits_for_no_arm_and_what_is_not_explored_is_counted(start: 
             assert post("/x?next=hang&sink-hangs", content=b"a").status_code == 202
         wait_for(lambda: accounted(running.status()) == 8, "every copy accounted for")
         status = running.status()
-        assert {"queue_full": 3, "too_large": 1, "budget": 1}.items() <= status["not_mirrored"].items()
+        assert {"queue_full": 3, "too_large": 1, "budget": 1}.items() <= status[
+            "not_mirrored"
+        ].items()
         assert status["dropped"]["too_large"] == 1, "its length was not declared"
         assert (status["received"], status["queue"]) == (8, 2)
     # The one that was on its way must not arrive twice; the one that waited for it is sent later.
@@ -374,23 +399,30 @@ def test_the_answer_waits_for_no_arm_and_what_is_not_explored_is_counted(start: 
     assert (left.arm, left.served) == ("next", None)
 
 
-def test_without_decisions_copies_are_counted(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+def test_without_decisions_copies_are_counted(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
     backend = Fixed(failing=StoreError("the disk is full"))
     with start(SINK, backend) as running:
         assert running.http.get("/x?sink-failing").status_code == 202
         wait_for(lambda: running.status()["not_mirrored"]["no_decision"] == 1, "a count")
         backend.failing = ZeroDivisionError("a mistake")
-        wait_for(lambda: running.http.get("/x?sink-failing") and "a mistake" in caplog.text, "what failed")
-        wait_for(lambda: accounted(found := running.status()) == found["received"], "every copy counted")
+        wait_for(
+            lambda: running.http.get("/x?sink-failing") and "a mistake" in caplog.text,
+            "what failed",
+        )
+        wait_for(
+            lambda: accounted(found := running.status()) == found["received"], "every copy counted"
+        )
         assert running.status()["queue"] == 0
 
 
-RATING = (
-    "def rate(request, mirrored):\n    return 0.25 if request.json()['right'] in mirrored.text else 1.0\n"
-)
+RATING = "def rate(request, mirrored):\n    return 0.25 if request.json()['right'] in mirrored.text else 1.0\n"
 
 
-def test_a_judge_of_the_copy_alone_works_in_a_sink_and_others_are_refused_by_name(start: Start) -> None:
+def test_a_judge_of_the_copy_alone_works_in_a_sink_and_others_are_refused_by_name(
+    start: Start,
+) -> None:
     (start.folder / "rating.py").write_text(RATING)
     judge = '[loss.judge]\npython = "rating:rate"\nalone = true\n'
     with start(f'{SINK}[mirror]\nrepeat = ["* /*"]\n{judge}') as running:
@@ -410,7 +442,9 @@ def test_a_judge_of_the_copy_alone_works_in_a_sink_and_others_are_refused_by_nam
     by_name = "loss.judge.url = 'http://127.0.0.1:1': compares with the served answer"
     assert by_name in refused(f'{SINK}[loss.judge]\nurl = "http://127.0.0.1:1"\n')
     assert "sticky: a sink serves nobody" in refused(f'{SINK}[sticky]\nheader = "X-User"\n')
-    assert "cannot be called with (request, served, mirrored)" in refused(judge.replace("true", "false"))
+    assert "cannot be called with (request, served, mirrored)" in refused(
+        judge.replace("true", "false")
+    )
 
 
 def test_a_judge_over_http_that_judges_alone_gets_one_answer(start: Start) -> None:
@@ -443,7 +477,9 @@ def test_the_command_takes_copies_and_learns(start: Start) -> None:
         for _ in range(40):
             assert asking.get(f"{url}/x?stable=status:503&next=ok").status_code == 202
         status = wait_for(
-            lambda: (now := asking.get(f"{console}/mirror").json())["learned"]["applied"] == 40 and now
+            lambda: (
+                (now := asking.get(f"{console}/mirror").json())["learned"]["applied"] == 40 and now
+            )
         )
         state = asking.get(f"{console}/v1/experiments/mirror/state").json()
         process.send_signal(signal.SIGTERM)

@@ -49,7 +49,9 @@ def ask(running: RunningMirror, place: str, key: str | int | None) -> dict[str, 
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_keys_keep_arms_over_restarts(start: Start, place: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_keys_keep_arms_over_restarts(
+    start: Start, place: str, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level("DEBUG")
     served: list[list[str]] = []
     for _ in range(2):
@@ -72,15 +74,21 @@ def test_keys_keep_arms_over_restarts(start: Start, place: str, caplog: pytest.L
     assert "zebra" not in caplog.text
 
 
-@pytest.mark.parametrize(("text", "count"), [(PLACES["header"], "not_sticky"), (CONTEXT, "no_context")])
-def test_a_service_that_fails_does_not_keep_clients_waiting(start: Start, text: str, count: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "count"), [(PLACES["header"], "not_sticky"), (CONTEXT, "no_context")]
+)
+def test_a_service_that_fails_does_not_keep_clients_waiting(
+    start: Start, text: str, count: str
+) -> None:
     backend = Fixed()
     with start(ALL + text, backend) as running:
         assert ask(running, "header", "a")["arm"] == "stable"
         backend.failing = StoreError("the disk is full")
         assert [ask(running, "header", key)["arm"] for key in KEYS] == ["stable"] * 10
         status = running.status()
-        assert {name: status[name] for name in ("not_sticky", "no_context") if status[name]} == {count: 10}
+        assert {name: status[name] for name in ("not_sticky", "no_context") if status[name]} == {
+            count: 10
+        }
         backend.failing = None
 
 
@@ -143,9 +151,17 @@ def test_values_are_bounded_and_what_does_not_fit_is_missing() -> None:
     for value, expected in (cut, odd, (" é ".encode(), "é"), (b"", None), (b"a\x00b", None)):
         found = header.find("GET", b"/", [(b"x-subject", value), (b"x-size", value)], None)
         assert (found.get("subject"), found.get("size")) == (expected, None)
-    for value, number in ((b"1e3", 1e3), (b"nan", None), (b"1e400", None), (b"-7", -7.0), (b"1e101", None)):
+    for value, number in (
+        (b"1e3", 1e3),
+        (b"nan", None),
+        (b"1e400", None),
+        (b"-7", -7.0),
+        (b"1e101", None),
+    ):
         assert header.find("GET", b"/", [(b"x-size", value)], None).get("size") == number
-    body = finder(a={"json": "a.b"}, n={"json": "n", "type": "number"}, t={"json": "t", "type": "boolean"})
+    body = finder(
+        a={"json": "a.b"}, n={"json": "n", "type": "number"}, t={"json": "t", "type": "boolean"}
+    )
     assert body.in_body
     contents: list[tuple[Any, dict[str, Any]]] = [
         ({"a": {"b": 7}, "n": "12", "t": "TRUE"}, {"a": "7", "n": 12.0, "t": True}),
@@ -208,7 +224,9 @@ odd = lambda request: "zebra"
 SAID = "a zebra of a prompt"
 
 
-def test_functions_find_fields_in_time_or_not(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+def test_functions_find_fields_in_time_or_not(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
     (start.folder / "features_for_a_test.py").write_text(FEATURES)
     config = start.config(CONFIG)
     assert "late (number of python 'features_for_a_test:late')" in explained(config)

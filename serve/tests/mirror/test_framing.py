@@ -26,14 +26,18 @@ def raw(answer: bytes) -> str:
     return f"/raw:{base64.urlsafe_b64encode(answer).decode()}"
 
 
-@pytest.mark.parametrize(("dry_run", "passed"), [("", False), ('dry_run_header = "X-Mirrored"\n', True)])
+@pytest.mark.parametrize(
+    ("dry_run", "passed"), [("", False), ('dry_run_header = "X-Mirrored"\n', True)]
+)
 def test_a_client_cannot_pass_for_a_copy(start: Start, dry_run: str, passed: bool) -> None:
     lines = f'{ALL}headers = {{ X-Mirrored = "1" }}\n{dry_run}'
     with start(lines) as running:
         answer = running.http.get("/echo?forged", headers={"X-Mirrored": "yes"})
         running.settled()
     served = dict(answer.json()["headers"])
-    copy = dict([each for each in start.arms["next"].seen() if "?forged" in each["target"]][-1]["headers"])
+    copy = dict(
+        [each for each in start.arms["next"].seen() if "?forged" in each["target"]][-1]["headers"]
+    )
     assert ("x-mirrored" in served) == passed
     assert copy["x-mirrored"] == "1"
 
@@ -100,11 +104,15 @@ def test_an_http_1_0_client_gets_no_chunks(start: Start) -> None:
         running.settled()
 
 
-def test_a_request_cut_off_by_a_shutdown_gets_a_503(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_request_cut_off_by_a_shutdown_gets_a_503(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
     with start(f"drain = 1\n{ALL}") as running:
         answers: list[bytes] = []
         request = b"GET /x?stable=hang&next=ok HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-        client = threading.Thread(target=lambda: answers.append(b"\r\n\r\n".join(asked(running, request))))
+        client = threading.Thread(
+            target=lambda: answers.append(b"\r\n\r\n".join(asked(running, request)))
+        )
         before = start.arms["stable"].open()
         client.start()
         while start.arms["stable"].open() == before:
@@ -112,7 +120,10 @@ def test_a_request_cut_off_by_a_shutdown_gets_a_503(start: Start, caplog: pytest
         running.end()
         client.join(60)
     assert answers[0].startswith(b"HTTP/1.1 503")
-    assert json.loads(answers[0].partition(b"\r\n\r\n")[2])["detail"] == "the mirror is ending; ask again"
+    assert (
+        json.loads(answers[0].partition(b"\r\n\r\n")[2])["detail"]
+        == "the mirror is ending; ask again"
+    )
     assert "Traceback" not in caplog.text
 
 
@@ -171,8 +182,12 @@ def test_a_target_is_passed_on_as_it_came(start: Start) -> None:
         before = {name: len(arm.seen()) for name, arm in start.arms.items()}
         for target in wanted:
             for form in (target, f"http://shop.example{target}"):
-                asked(running, f"GET {form} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode())
+                asked(
+                    running, f"GET {form} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode()
+                )
             running.settled()
     for name, arm in start.arms.items():
         targets = [each["target"] for each in arm.seen()[before[name] :]]
-        assert [each for each in targets if each != "/seen"] == [each for each in wanted for _ in range(2)]
+        assert [each for each in targets if each != "/seen"] == [
+            each for each in wanted for _ in range(2)
+        ]

@@ -41,7 +41,9 @@ class Case:
 
     def wire(self) -> bytes:
         lines = [f"{name}: {value}" for name, value in self.headers]
-        head = "\r\n".join([f"{self.method} {self.target} HTTP/1.1", *lines, "", ""]).encode("latin-1")
+        head = "\r\n".join([f"{self.method} {self.target} HTTP/1.1", *lines, "", ""]).encode(
+            "latin-1"
+        )
         if self.chunks is None:
             return head + self.body
         parts = b"".join(b"%x;ext=1\r\n%s\r\n" % (len(each), each) for each in self.chunks if each)
@@ -53,7 +55,10 @@ def answer(chance: random.Random) -> bytes:
     """An answer that HTTP allows, now and then with a body that its status forbids to announce."""
     status = chance.choice((200, 200, 200, 201, 204, 206, 301, 304, 404, 418, 500, 503))
     body = b"" if status in (204, 304) else chance.randbytes(chance.choice((0, 1, 10, 1500)))
-    lines = [f"HTTP/1.1 {status} Some Reason", *(f"Set-Cookie: c{n}=1" for n in range(chance.randrange(3)))]
+    lines = [
+        f"HTTP/1.1 {status} Some Reason",
+        *(f"Set-Cookie: c{n}=1" for n in range(chance.randrange(3))),
+    ]
     lines.append(f"X-Answer: {chance.choice(VALUES)}")
     framing = chance.choice(("length", "chunks", "close")) if status not in (204, 304) else "none"
     if framing == "length" or (status == 304 and chance.random() < 0.5):
@@ -70,7 +75,9 @@ def answer(chance: random.Random) -> bytes:
 
 
 def case(chance: random.Random, number: int) -> Case:
-    method = chance.choice(("GET", "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "QUERY"))
+    method = chance.choice(
+        ("GET", "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "QUERY")
+    )
     told = answer(chance)
     if method == "HEAD":  # nothing may follow the head of its answer
         heads = 2 if told.startswith(b"HTTP/1.1 103") else 1
@@ -124,7 +131,11 @@ class Line:
         assert http.trailing_data[0] == b""
         if http.their_state is not h11.DONE:
             self.close()
-        return found.status_code, [(n.decode(), v.decode("latin-1")) for n, v in found.headers], body
+        return (
+            found.status_code,
+            [(n.decode(), v.decode("latin-1")) for n, v in found.headers],
+            body,
+        )
 
     def close(self) -> None:
         if self.open is not None:
@@ -254,4 +265,8 @@ def test_requests_that_are_not_well_formed(start: Start, direct: UpstreamProcess
     without, through = arrived(direct), arrived(start.arms["stable"])
     assert through == [each for each in without if int(each[1].partition("?")[2]) not in refused]
     passed = [broken for number, broken in enumerate(BROKEN) if number not in refused]
-    assert [broken.partition(b":")[0] for broken in passed] == [b"Transfer-Encoding", b"Upgrade", b"\r\n"]
+    assert [broken.partition(b":")[0] for broken in passed] == [
+        b"Transfer-Encoding",
+        b"Upgrade",
+        b"\r\n",
+    ]

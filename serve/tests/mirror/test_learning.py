@@ -71,12 +71,16 @@ def test_a_mirror_learns_which_arm_to_serve(start: Start) -> None:
     # With seeds 0 to 19, the bad arm served at most 2 of the last 100 requests. An arm that is chosen blindly serves
     # 50, and at least 20 except once in 10^9 runs.
     assert Counter(served_by[200:])[503] < 20
-    assert status["learned"]["applied"] == sum(status["copied"].values()) + sum(status["reused"].values())
+    assert status["learned"]["applied"] == sum(status["copied"].values()) + sum(
+        status["reused"].values()
+    )
 
 
 def test_no_decision_waits_for_a_loss_that_does_not_come(start: Start) -> None:
     """What is drawn and not used, and what is dropped after it was drawn, is given up."""
-    with start.embedded(HALF.replace("0.5", '1.0\nrepeat = ["* /*"]\nbody_limit = 1000')) as running:
+    with start.embedded(
+        HALF.replace("0.5", '1.0\nrepeat = ["* /*"]\nbody_limit = 1000')
+    ) as running:
         for size in (10, 600):
             running.http.post("/ok", content=iter([b"a" * size] * 2))
         running.settled()
@@ -86,7 +90,9 @@ def test_no_decision_waits_for_a_loss_that_does_not_come(start: Start) -> None:
     assert (state.applied, state.pending, state.expired >= 3) == (1, 0, True)
 
 
-def test_a_mirror_waits_while_its_policy_compiles(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_mirror_waits_while_its_policy_compiles(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
     config, held = start.config(HALF), Held()
     backend = Embedded(open_service(start.store, compiler=held, patience=0.0), config)
     caplog.set_level(logging.INFO, "decoupled.mirror")
@@ -102,7 +108,9 @@ def test_a_mirror_waits_while_its_policy_compiles(start: Start, caplog: pytest.L
 def test_a_mirror_that_waits_for_the_compiler_gives_up_or_ends_when_told(start: Start) -> None:
     config, held = start.config(HALF), Held()
     service = open_service(start.store, compiler=held, patience=0.0)
-    with pytest.raises(Compiling, match="not compiled after 0 s; to wait longer, start the mirror again"):
+    with pytest.raises(
+        Compiling, match="not compiled after 0 s; to wait longer, start the mirror again"
+    ):
         asyncio.run(Embedded(service, config, Retries(compiling=0.0)).prepare())
     with mirror(config, Embedded(service, config)) as running:
         assert held.begun.wait(60)
@@ -195,7 +203,9 @@ def test_the_file_sets_rules_at_every_start_and_leaves_others_alone(start: Start
     again = prepared(config, store, {"pinned": "stable", "floors": {}})
     assert again.guardrails.pinned == "stable", "the kill switch holds over a restart"
     assert again.guardrails.floors == {"next": 0.1}, "the file names floors"
-    assert prepared(config, store).state_version == again.state_version, "nothing is changed, or logged"
+    assert prepared(config, store).state_version == again.state_version, (
+        "nothing is changed, or logged"
+    )
     with pytest.raises(Invalid, match="stabel"):
         prepared(start.config('[guardrails]\npinned = "stabel"\n'), store)
 
@@ -204,7 +214,9 @@ def test_a_pin_holds_for_a_running_mirror_though_decisions_were_drawn_ahead(star
     with remote(start, "[mirror]\nshare = 0.0\n") as (running, http):
         running.http.get("/x")  # answered once the experiment exists
         for name in ("next", "stable"):
-            http.patch("/v1/experiments/mirror/guardrails", json={"pinned": name}).raise_for_status()
+            http.patch(
+                "/v1/experiments/mirror/guardrails", json={"pinned": name}
+            ).raise_for_status()
 
             def all_by(name: str = name) -> bool:
                 return {running.http.get("/x").headers["x-arm"] for _ in range(20)} == {name}
@@ -265,7 +277,9 @@ def test_a_mirror_that_is_told_to_end_finishes_what_it_began(tmp_path: Path) -> 
             threads = [threading.Thread(target=stream) for _ in range(20)]
             for thread in threads:
                 thread.start()
-            wait_for(lambda: asking.get(f"{console}/mirror").json()["in_flight"] == 20, "twenty answers")
+            wait_for(
+                lambda: asking.get(f"{console}/mirror").json()["in_flight"] == 20, "twenty answers"
+            )
             assert "<html" in asking.get(f"{console}/").text  # the console of the embedded service
             assert asking.get(f"{console}/v1/experiments/mirror").json()["status"] == "ready"
             assert b"decoupled_mirror_queue " in asking.get(f"{console}/mirror/metrics").content
@@ -275,7 +289,9 @@ def test_a_mirror_that_is_told_to_end_finishes_what_it_began(tmp_path: Path) -> 
             status, said = process.wait(60), file.with_suffix(".log").read_text()
     assert (status, "Traceback" in said) == (0, False), said
     assert [answer.count(b"\n\n") for answer in answers] == [20] * 20, "every answer is whole"
-    assert state_of(tmp_path / "mirror.db", "mirror").applied >= 4, "copies in the queue were finished"
+    assert state_of(tmp_path / "mirror.db", "mirror").applied >= 4, (
+        "copies in the queue were finished"
+    )
     assert not list(tmp_path.glob("*-queue.jsonl")), "and none was left"
 
 

@@ -68,7 +68,9 @@ def test_which_statuses_are_bad(status: int, settings: dict[str, Any], loss: flo
 )
 def test_no_whole_answer_has_the_highest_loss_without_asking_a_judge(answer: Answer) -> None:
     config = LossConfig(cost=TermConfig(high=9.0), judge=JudgeConfig(python="a:b"))
-    assert asyncio.run(CopyLoss(config, None).of("d", Request("GET", "/"), GOOD, answer)).loss == 1.0
+    assert (
+        asyncio.run(CopyLoss(config, None).of("d", Request("GET", "/"), GOOD, answer)).loss == 1.0
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,7 +135,9 @@ def judged(start: Start, lines: str) -> Iterator[RunningMirror]:
 
 def test_a_judge_in_python(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judges, "_RETRIES", Retries(first=0.01))
-    with judged(start, 'python = "judges_of_tests:compare"\nattempts = 2\ntimeout = 1.0') as running:
+    with judged(
+        start, 'python = "judges_of_tests:compare"\nattempts = 2\ntimeout = 1.0'
+    ) as running:
         headers = {"Cookie": "id=7", "X-Some": "thing"}
         for function, loss in VERDICTS.items():
             target = f"/x?stable=status:200&next=bytes:3&judge={function}"
@@ -155,9 +159,12 @@ def test_judges_that_hang_do_not_end_learning(start: Start) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "words"), [("import argparse, sys\nsys.exit(2)\n", "SystemExit: 2"), ("oops", "NameError")]
+    ("module", "words"),
+    [("import argparse, sys\nsys.exit(2)\n", "SystemExit: 2"), ("oops", "NameError")],
 )
-def test_a_module_that_does_not_load_is_named_at_the_start(start: Start, module: str, words: str) -> None:
+def test_a_module_that_does_not_load_is_named_at_the_start(
+    start: Start, module: str, words: str
+) -> None:
     (start.folder / "judge_that_leaves.py").write_text(module)
     text = '[loss.judge]\npython = "judge_that_leaves:compare"\n'
     with pytest.raises(ParameterError, match=words), start(text) as running:
@@ -173,7 +180,9 @@ def test_a_judge_over_http(start: Start) -> None:
     ]  # fmt: skip
     with answering(*said) as (url, asked), judged(start, f'url = "{url}"\nattempts = 1') as running:
         for _ in said:
-            running.http.post("/x?stable=ok&next=status:404", content=b"\xff", headers={"Cookie": "id=7"})
+            running.http.post(
+                "/x?stable=ok&next=status:404", content=b"\xff", headers={"Cookie": "id=7"}
+            )
             status = running.settled()
     assert running.losses == [0.3, 0.5]
     assert (status["learned"]["applied"], status["learned"]["left_to_judge"]) == (2, 1)
@@ -205,7 +214,9 @@ def test_a_slow_judge_delays_no_client_and_outlives_a_restart(start: Start) -> N
         with start(text, backend) as running:
             running.settled()
     assert running.losses == [0.75] * 3
-    assert len(start.arms["next"].seen()) == before, "those with an answer are judged, not sent again"
+    assert len(start.arms["next"].seen()) == before, (
+        "those with an answer are judged, not sent again"
+    )
 
 
 # Compressed answers: what a judge sees of them, and how little of a large one is ever expanded
@@ -220,7 +231,10 @@ def raw_deflate(content: bytes) -> bytes:
 
 
 def answer(body: bytes, *codings: str, complete: bool = True) -> Answer:
-    headers = (("Content-Type", "application/json"), *(("Content-Encoding", each) for each in codings))
+    headers = (
+        ("Content-Type", "application/json"),
+        *(("Content-Encoding", each) for each in codings),
+    )
     return Answer("a", 200, headers, body, len(body), complete=complete)
 
 
@@ -290,7 +304,9 @@ def test_nothing_beyond_the_limit_is_expanded(times: int) -> None:
     st.integers(0, 300),
     st.sampled_from([gzip.compress, zlib.compress, raw_deflate]),
 )
-def test_an_answer_is_complete_if_all_of_it_is_there(content: bytes, limit: int, compress: Any) -> None:
+def test_an_answer_is_complete_if_all_of_it_is_there(
+    content: bytes, limit: int, compress: Any
+) -> None:
     coding = "gzip" if compress is gzip.compress else "deflate"
     body = compress(content)
     found = expanded(answer(body, coding), limit)
@@ -301,7 +317,9 @@ def test_an_answer_is_complete_if_all_of_it_is_there(content: bytes, limit: int,
     assert not expanded(answer(body + b"more", coding), limit).complete
 
 
-def test_judged_answers_are_expanded_off_the_loop(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judged_answers_are_expanded_off_the_loop(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sizes, on_loop = [], []
 
     def watched(given: Answer, limit: int) -> Answer:
@@ -317,7 +335,9 @@ def test_judged_answers_are_expanded_off_the_loop(start: Start, monkeypatch: pyt
     monkeypatch.setattr(upstream, "expanded", watched)
     usage = b'{"usage": {"tokens": 7}, "text": "' + b"a" * 10_000_000 + b'"}'
     body = gzip.compress(usage, 9)
-    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    head = (
+        f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    )
     bomb = base64.urlsafe_b64encode(head + body).decode()
     with answering((200, {}, {"loss": 0.25})) as (url, asked):
         lines = f'[mirror]\nshare = 1.0\nanswer_limit = 50000\n[loss.judge]\nurl = "{url}"\n'
@@ -331,7 +351,11 @@ def test_judged_answers_are_expanded_off_the_loop(start: Start, monkeypatch: pyt
     assert (on_loop, set(sizes)) == ([], {50_000})
     for each in asked:
         for shown in (each.body["served"], each.body["mirrored"]):
-            assert (len(shown["body"]), shown["complete"], shown["size"]) == (50_000, False, len(body))
+            assert (len(shown["body"]), shown["complete"], shown["size"]) == (
+                50_000,
+                False,
+                len(body),
+            )
 
 
 FAILING = """
@@ -352,10 +376,14 @@ def compare(request, served, mirrored):
 FAILED = "judge failed {0} of {0}: AttributeError: 'Answer' object has no attribute 'no_such_thing'"
 
 
-def test_a_judges_error_is_logged_once_and_counted(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_judges_error_is_logged_once_and_counted(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
     (start.folder / "failing_judge.py").write_text(FAILING)
     caplog.set_level(logging.WARNING, "decoupled.mirror")
-    with start(f'{ALL}[loss.judge]\npython = "failing_judge:compare"\nconcurrency = 1\n') as running:
+    with start(
+        f'{ALL}[loss.judge]\npython = "failing_judge:compare"\nconcurrency = 1\n'
+    ) as running:
         for _ in range(12):
             running.http.get("/ok")
             status = running.settled()
@@ -363,7 +391,10 @@ def test_a_judges_error_is_logged_once_and_counted(start: Start, caplog: pytest.
         running.http.get("/calls")
         judged = running.settled()["judge"]
     assert status["judge"]["failed"] == {"AttributeError": 12}
-    assert (status["judge"]["problem"], status["dropped"]["judge_failed"]) == (FAILED.format(12), 12)
+    assert (status["judge"]["problem"], status["dropped"]["judge_failed"]) == (
+        FAILED.format(12),
+        12,
+    )
     assert running.losses == [0.13], "nobody's bug is tried again"
     assert (judged["judgements"], judged["spent"], judged["position"]) == (13, 0.25, None)
     assert 'decoupled_mirror_judge_failed_total{kind="AttributeError"} 12.0' in metrics
@@ -387,7 +418,9 @@ def test_it_is_said_beside_the_verdict(start: Start) -> None:
 def test_only_what_may_pass_is_tried_again(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judges, "_RETRIES", Retries(first=0.01))
     (start.folder / "failing_judge.py").write_text(FAILING)
-    with start(f'{ALL}[loss.judge]\npython = "failing_judge:compare"\nconcurrency = 1\n') as running:
+    with start(
+        f'{ALL}[loss.judge]\npython = "failing_judge:compare"\nconcurrency = 1\n'
+    ) as running:
         running.http.get("/late")
         running.settled()
     assert running.losses == [0.5]
@@ -406,7 +439,9 @@ def test_the_check_has_a_sample_judged(start: Start) -> None:
     (start.folder / "checked_judge.py").write_text(FAILING)
     sample = {"request": {"method": "GET", "target": "/calls", "headers": [], "body": ""}}
     answer = {"arm": "a", "status": 200, "headers": [], "body": "hi"}
-    (start.folder / "sample.json").write_text(json.dumps({**sample, "served": answer, "mirrored": answer}))
+    (start.folder / "sample.json").write_text(
+        json.dumps({**sample, "served": answer, "mirrored": answer})
+    )
 
     def check(lines: str) -> tuple[int, str]:
         said = run("mirror", "--check", str(start.file(f"[loss.judge]\n{lines}\n")))
@@ -418,7 +453,10 @@ def test_the_check_has_a_sample_judged(start: Start) -> None:
     assert 'checked_judge.py", line 14, in compare' in said
     assert check(f'{python}\nsample = "sample.json"')[0] == 0
     code, said = check(f'{python}\nsample = "none.json"')
-    assert (code, "loss.judge.sample = 'none.json': cannot be read (FileNotFoundError" in said) == (1, True)
+    assert (code, "loss.judge.sample = 'none.json': cannot be read (FileNotFoundError" in said) == (
+        1,
+        True,
+    )
     answers: list[Said] = [(200, {}, {"loss": 0.25}), (202, {}, b""), (500, {}, b"")]
     with answering(*answers) as (url, asked):
         found = [check(f'url = "{url}"') for _ in answers]
@@ -429,7 +467,9 @@ def test_the_check_has_a_sample_judged(start: Start) -> None:
 
 def test_kinds_of_failures_are_bounded_and_tell_the_most_frequent() -> None:
     counts = Judgements()
-    loud = [turn for turn in range(1, 1001) if counts.failed(f"Kind{min(turn, 30)}: {'x' * 500}", 0.0)]
+    loud = [
+        turn for turn in range(1, 1001) if counts.failed(f"Kind{min(turn, 30)}: {'x' * 500}", 0.0)
+    ]
     assert loud == [1, 10, 100, 1000]
     assert (len(counts.failures), counts.failures["other"]) == (21, 980)
     assert len(str(counts.problem)) < 300

@@ -121,18 +121,26 @@ def test_what_wants_a_label_is_kept_for_people_without_what_is_private(start: St
         pair, _ = service.pairs.lease("local", "chats", "ann").result()
         assert pair is not None
         service.pairs.label("local", "chats", "ann", pair.lease, "tie").result()
-        [new] = [each for each in decisions(service) if each.status == "applied" and each.id not in before]
+        [new] = [
+            each
+            for each in decisions(service)
+            if each.status == "applied" and each.id not in before
+        ]
         assert (new.judged, new.loss) == (0.75, 0.375)
     finally:
         service.close()
     written = [
-        each for each in start.folder.iterdir() if each.suffix not in (".py", ".toml") and each.is_file()
+        each
+        for each in start.folder.iterdir()
+        if each.suffix not in (".py", ".toml") and each.is_file()
     ]
     assert len(written) >= 2
     assert [each.name for each in written if b"token-" in each.read_bytes()] == []
 
 
-def test_failed_redaction_keeps_nothing_and_counts(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+def test_failed_redaction_keeps_nothing_and_counts(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
     with embedded(start, LABELS.replace('["token-[0-9]+"]', '"functions:fails"')) as running:
         status = asked(running)
     assert status["labels"]["redact_failed"] > 1
@@ -154,7 +162,9 @@ def test_an_error_that_is_not_the_redactions_has_a_reason_of_its_own(
         metrics = running.http.get(f"{running.console}/mirror/metrics").text
     assert status["labels"]["error"] > 1
     assert status["labels"]["redact_failed"] == status["labels"]["failed"] == 0
-    assert f'decoupled_mirror_labels_total{{reason="error"}} {status["labels"]["error"]}.0' in metrics
+    assert (
+        f'decoupled_mirror_labels_total{{reason="error"}} {status["labels"]["error"]}.0' in metrics
+    )
     assert caplog.text.count("gets no label (ZeroDivisionError)") == 1
     assert "private text" not in caplog.text
 
@@ -188,7 +198,9 @@ def test_an_address_gets_only_what_wants_a_label_and_says_it_now_or_later(start:
     assert all(made[each["decision"]].label for each in got)
     assert {made[each["decision"]].loss for each in got[1::2]} == {0.75}
     assert "token-" not in json.dumps(got)
-    assert {(each["served"]["arm"], tuple(each["mirrored"]["headers"])) for each in got} == {("", ())}
+    assert {(each["served"]["arm"], tuple(each["mirrored"]["headers"])) for each in got} == {
+        ("", ())
+    }
 
 
 def test_a_service_elsewhere_keeps_them(start: Start) -> None:
@@ -206,12 +218,18 @@ def test_rejudge_says_how_often_judges_agree_with_people(start: Start) -> None:
         asked(running, 30)
     service = open_service(start.store)
     found = len(kept(service))
-    for number in range(found):  # people mostly prefer the explored answer, where the judge said the other
+    for number in range(
+        found
+    ):  # people mostly prefer the explored answer, where the judge said the other
         pair, _ = service.pairs.lease("local", "chats", "ann").result()
         assert pair is not None
-        row = service.pairs._opened.run("SELECT explored_first FROM pairs WHERE lease = ?", (pair.lease,))  # type: ignore[union-attr]
+        row = service.pairs._opened.run(
+            "SELECT explored_first FROM pairs WHERE lease = ?", (pair.lease,)
+        )  # type: ignore[union-attr]
         choice: Any = "first" if row[0][0] else "second"
-        service.pairs.label("local", "chats", "ann", pair.lease, "tie" if number == 0 else choice).result()
+        service.pairs.label(
+            "local", "chats", "ann", pair.lease, "tie" if number == 0 else choice
+        ).result()
     service.close()
     other = start.folder / "other.toml"
     other.write_text(

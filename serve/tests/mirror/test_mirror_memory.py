@@ -39,7 +39,9 @@ async def load(port: int, count: int) -> None:
     numbers = iter(range(count))
 
     async def client() -> None:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60.0) as connection:
+        async with httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{port}", timeout=60.0
+        ) as connection:
             for number in numbers:
                 assert (await connection.get(TARGETS[number % len(TARGETS)])).status_code == 200
 
@@ -56,7 +58,9 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
             before = memory_of(process.pid)
             asyncio.run(load(port, SIZES.mirrored - SIZES.mirrored // 4))
             after = memory_of(process.pid)
-            status = wait_for(lambda: (now := asking.get(f"{console}/mirror").json())["queue"] == 0 and now)
+            status = wait_for(
+                lambda: (now := asking.get(f"{console}/mirror").json())["queue"] == 0 and now
+            )
     print(
         f"{SIZES.mirrored:,} requests: {before:.1f} MiB after a quarter, {after:.1f} at the end; {status}"
     )

@@ -30,7 +30,15 @@ from decoupled_serve.mirror.spending import Spending
 from support.command_line import run
 from support.dropping import Answer as Said
 from support.dropping import answering
-from support.mirrors.running import ALL, Fixed, RunningMirror, Start, UpstreamProcess, mirror, write_config
+from support.mirrors.running import (
+    ALL,
+    Fixed,
+    RunningMirror,
+    Start,
+    UpstreamProcess,
+    mirror,
+    write_config,
+)
 from support.stub_models import StubModels, chat, stub_models
 from support.waiting import wait_for
 from support.wire import on_loop
@@ -89,16 +97,25 @@ def test_a_judge_that_prefers_the_first_gains_no_arm_and_shows(tmp_path: Path) -
     assert all("12 * 34 (" in each["messages"][-1]["content"] for each in asked)
 
 
-def test_a_random_order_is_known_by_the_decision_and_finds_the_better_answer(tmp_path: Path) -> None:
+def test_a_random_order_is_known_by_the_decision_and_finds_the_better_answer(
+    tmp_path: Path,
+) -> None:
     def right(first: str, second: str) -> str:
         return "first" if "408" in first else "second"
 
-    with judged_by(tmp_path, right, "repeats = 3\njson = { temperature = 0.5 }") as (running, models):
+    with judged_by(tmp_path, right, "repeats = 3\njson = { temperature = 0.5 }") as (
+        running,
+        models,
+    ):
         status = ask(running, 4)
     assert running.losses == [1.0] * 4, "the served answer is right, whatever its place"
-    assert [each["body"]["temperature"] for each in models.asked if each["model"] == "judge"] == [0.5] * 12
+    assert [each["body"]["temperature"] for each in models.asked if each["model"] == "judge"] == [
+        0.5
+    ] * 12
     # Three calls a decision, in turn: the first place wins once or twice.
-    assert {round(abs(each or 0.0), 9) for each in running.backend.positions.values()} == {round(1 / 3, 9)}
+    assert {round(abs(each or 0.0), 9) for each in running.backend.positions.values()} == {
+        round(1 / 3, 9)
+    }
     assert abs(status["judge"]["position"]) <= 1 / 3 + 1e-9
     judge: Any = judge_of(JudgeConfig(model="m", url="http://a"), tmp_path)
     orders = [judge._orders(f"d-{number}") == [True] for number in range(1000)]
@@ -130,10 +147,14 @@ def test_a_tool_call_reads_the_same_however_it_came() -> None:
     whole = {"choices": [{"message": {"content": None, "tool_calls": calls}}]}
     events = [{"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]} for piece in PIECES]
     item = {"type": "function_call", "call_id": "c", "status": "completed", **CALL}
-    response: dict[str, Any] = {"model": "m", "output": [{"type": "reasoning", "summary": []}, item]}
+    response: dict[str, Any] = {
+        "model": "m",
+        "output": [{"type": "reasoning", "summary": []}, item],
+    }
     streamed = b"".join(b"data: %s\n\n" % json.dumps(each).encode() for each in events)
     completed = (
-        b"event: x\ndata: " + json.dumps({"type": "response.completed", "response": response}).encode()
+        b"event: x\ndata: "
+        + json.dumps({"type": "response.completed", "response": response}).encode()
     )
     plain = (json.dumps(each).encode() for each in (whole, response))
     found = {said(each) for each in (*plain, streamed, completed)}
@@ -163,7 +184,9 @@ def test_long_texts_are_cut_and_an_answer_cannot_leave_its_marks(tmp_path: Path)
     first = {"role": "system", "content": "long " * 100}
     chat = {"messages": [first, {"role": "user", "content": "the last words"}]}
     request = Request("POST", "/", (), json.dumps(chat).encode())
-    question = judge._question("d-7", request, judge._shown(Answer("a", 200, (), b"x" * 99)), attack)
+    question = judge._question(
+        "d-7", request, judge._shown(Answer("a", 200, (), b"x" * 99)), attack
+    )
     content = question["messages"][1]["content"]
     assert f"\n{'x' * 50}\n[cut]\n" in content
     assert "the last words" in content
@@ -230,7 +253,9 @@ async def test_a_judge_that_a_shutdown_interrupts_is_paid_by_the_next_start() ->
         await asyncio.sleep(0)
     assert float(spending.meter.spent) == pytest.approx(0.6)
     [left] = await first.drain(0.01)
-    assert float(spending.meter.spent) == pytest.approx(0.6), "the judge was asked, and may charge for it"
+    assert float(spending.meter.spent) == pytest.approx(0.6), (
+        "the judge was asked, and may charge for it"
+    )
     second = copies()
     second.resume(Copy.from_dict(left.to_dict()))
     assert float(spending.meter.spent) == pytest.approx(1.2), "an arm's dearest copy and its judge"
@@ -250,11 +275,18 @@ async def once(judge: Judge) -> Judged:
         await judge.close()
 
 
-def test_a_failed_call_is_paid_and_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_call_is_paid_and_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(judges, "_RETRIES", Retries(first=0.01))
     good, usage = json.loads(chat("m", '{"better": "second"}', False)[0]), {"usage": {"cost": 0.25}}
     bad = json.loads(chat("m", "Both have their merits.", False)[0])
-    answers: list[Said] = [(429, {}, {}), (200, {}, bad | usage), (503, {}, b""), (200, {}, good | usage)]
+    answers: list[Said] = [
+        (429, {}, {}),
+        (200, {}, bad | usage),
+        (503, {}, b""),
+        (200, {}, good | usage),
+    ]
     with answering(*answers) as (url, asked):
         config = JudgeConfig(model="m", url=f"{url}/v1/chat/completions/", attempts=4)
         found = asyncio.run(once(judge_of(config, tmp_path)))
@@ -280,14 +312,14 @@ def test_the_key_is_in_no_log_and_no_error(
     }  # fmt: skip
     for kind, answer in answers.items():
         with answering(answer) as (url, asked):
-            table = (
-                f'model = "m"\nurl = "{url}/v1"\nkey_env = "KEY_OF_JUDGE"\ntimeout = 0.5\nattempts = 1\n'
-            )
+            table = f'model = "m"\nurl = "{url}/v1"\nkey_env = "KEY_OF_JUDGE"\ntimeout = 0.5\nattempts = 1\n'
             text = f"{ALL}[loss.judge]\n{table}"
             with start(text) as running:
                 running.http.get("/x?stable=ok&next=status:404")
                 status = running.settled()
-                shown = json.dumps(status) + running.http.get(f"{running.console}/mirror/metrics").text
+                shown = (
+                    json.dumps(status) + running.http.get(f"{running.console}/mirror/metrics").text
+                )
             for words in (["mirror", "--check"], ["config", "mirror"]):
                 shown += run(*words, str(start.file(text))).output
         assert {each.headers["authorization"] for each in asked} == {f"Bearer {KEY}"}

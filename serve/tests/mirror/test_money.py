@@ -38,7 +38,9 @@ ASKED = Request("GET", "/")
 def check(killings: Killings, runs: int) -> None:
     """Nothing exceeds what is allowed, and enough was spent for this to mean something."""
     assert len(killings.spent) == runs
-    exceeded = [pair for pair in zip(killings.spent, killings.allowed, strict=True) if pair[0] > pair[1]]
+    exceeded = [
+        pair for pair in zip(killings.spent, killings.allowed, strict=True) if pair[0] > pair[1]
+    ]
     assert exceeded == []
     assert killings.spent[-1] > 0.3 * killings.allowed[-1], "the budget was nearly reached"
     assert killings.paid_calls > 5 * runs
@@ -50,7 +52,9 @@ def test_a_mirror_that_is_killed_has_never_spent_more_than_its_budget(tmp_path: 
 
 
 @pytest.mark.exhaustive
-def test_a_mirror_that_is_killed_200_times_has_never_spent_more_than_its_budget(tmp_path: Path) -> None:
+def test_a_mirror_that_is_killed_200_times_has_never_spent_more_than_its_budget(
+    tmp_path: Path,
+) -> None:
     check(kill_mirrors(tmp_path, 200, seed=7), 200)
 
 
@@ -70,7 +74,9 @@ async def test_what_is_set_aside_is_on_disk_before_anything_is_sent(tmp_path: Pa
             return Answer("a", 200, cost=0.125)
 
     class Noting(Judge):
-        async def judge(self, decision: str, request: Request, served: Any, mirrored: Answer) -> Judged:
+        async def judge(
+            self, decision: str, request: Request, served: Any, mirrored: Answer
+        ) -> Judged:
             note()
             return Judged(0.5, cost=0.125)
 
@@ -97,7 +103,9 @@ async def test_what_is_set_aside_is_on_disk_before_anything_is_sent(tmp_path: Pa
 
 
 @on_loop
-async def test_copies_at_once_share_their_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_copies_at_once_share_their_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     writes = list[object]()
 
     def counted(*arguments: Any, **options: Any) -> None:
@@ -139,7 +147,12 @@ async def test_nothing_is_sent_if_it_cannot_be_written_down(
 
     backend = Fixed()
     copies = Copies(
-        {"a": Arm()}, CopyConfig(), CopyLoss(LossConfig(status=1.0)), backend, counts, spending=spending
+        {"a": Arm()},
+        CopyConfig(),
+        CopyLoss(LossConfig(status=1.0)),
+        backend,
+        counts,
+        spending=spending,
     )
     monkeypatch.setattr(f"{Spending.__module__}.write_atomically", full)
     assert copies.reserve() is None
@@ -176,7 +189,9 @@ def test_two_programs_cannot_spend_the_same_budget(tmp_path: Path) -> None:
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
-        with pytest.raises(ParameterError, match="another program counts its spending in this file"):
+        with pytest.raises(
+            ParameterError, match="another program counts its spending in this file"
+        ):
             Spending(budget, ["a"], file)
         other.kill()
     again = Spending(budget, ["a"], file)
@@ -242,9 +257,7 @@ def test_what_is_reserved_in_a_period_is_paid_in_it(tmp_path: Path) -> None:
 
 # Prices that say nothing
 
-PRICED = (
-    "cost_header = 'X-Cost'\nprices = { prompt_tokens = 1.0, completion_tokens = 10.0 }\nceiling = 0.25\n"
-)
+PRICED = "cost_header = 'X-Cost'\nprices = { prompt_tokens = 1.0, completion_tokens = 10.0 }\nceiling = 0.25\n"
 GOOD = '{"usage": {"prompt_tokens": 100000, "completion_tokens": 1000}}'
 SILENT = {
     "no usage": "{}",
@@ -300,7 +313,9 @@ def test_a_price_that_nobody_can_read_counts_as_the_declared_maximum(start: Star
     answers += [("{}", header) for header in HEADERS]
     limits = "[budget]\ntotal = 100.0\n"
     with scripted([(GOOD, None), *answers, ("{}", "0.125")]) as url:
-        file = start.file(f'{ALL}headers = {{ X-Mirrored = "1" }}\n{limits}', stable=PRICED, next=PRICED)
+        file = start.file(
+            f'{ALL}headers = {{ X-Mirrored = "1" }}\n{limits}', stable=PRICED, next=PRICED
+        )
         lines = file.read_text()
         file.write_text(lines.replace(start.arms["next"].url, url))
         with mirror(file, Fixed()) as running:
@@ -317,7 +332,9 @@ def test_a_field_inside_another_may_be_left_out() -> None:
     prices = {"prompt_tokens": 1e6, "details.audio": 1e6}
     cached = b'{"usage": {"prompt_tokens": 2, "details": {"audio": 3}}}'
     assert stated_cost(Answer("a", 200, (), cached), None, prices) == 5.0
-    assert stated_cost(Answer("a", 200, (), b'{"usage": {"prompt_tokens": 2}}'), None, prices) == 2.0
+    assert (
+        stated_cost(Answer("a", 200, (), b'{"usage": {"prompt_tokens": 2}}'), None, prices) == 2.0
+    )
     wrong = b'{"usage": {"prompt_tokens": 2, "details": {"audio": -3}}}'
     with pytest.raises(Unreadable, match=r"details\.audio"):
         stated_cost(Answer("a", 200, (), wrong), None, prices)
@@ -331,7 +348,9 @@ class Failing(Judge):
         self._left = failures
         self.calls = 0
 
-    async def _asked(self, decision: str, request: Request, served: Any, mirrored: Answer) -> Judged:
+    async def _asked(
+        self, decision: str, request: Request, served: Any, mirrored: Answer
+    ) -> Judged:
         self.calls += 1
         self._left -= 1
         if self._left >= 0:
@@ -365,7 +384,9 @@ async def test_every_attempt_of_a_judge_is_paid_and_none_exceeds_the_budget(tmp_
     spending.close()
     judge = Failing(failures=1, attempts=2)
     spending = await judged(judge, 1.0, tmp_path / "too little")
-    assert (judge.calls, float(spending.meter.spent)) == (1, 0.25 + 0.5), "no money for another attempt"
+    assert (judge.calls, float(spending.meter.spent)) == (1, 0.25 + 0.5), (
+        "no money for another attempt"
+    )
     spending.close()
 
 
@@ -379,15 +400,21 @@ def test_a_configuration_without_a_maximum_is_refused_and_the_check_says_what_is
 ) -> None:
     limits = "[budget]\nallowance = [5, 86400]\n"
     prices = "prices = { prompt_tokens = 1.0 }\n"
-    with pytest.raises(ParameterError, match="arm 'next' has neither ceiling nor cost; give it ceiling"):
+    with pytest.raises(
+        ParameterError, match="arm 'next' has neither ceiling nor cost; give it ceiling"
+    ):
         start.config(limits, stable=PRICED, next=prices)
     with pytest.raises(ParameterError, match="judge has neither ceiling nor cost; give it ceiling"):
         start.config(f"{limits}{JUDGE}{prices}", stable=PRICED, next=PRICED)
-    config = start.config(f"{limits}{JUDGE}ceiling = 0.5\norder = 'both'\n", stable=PRICED, next=PRICED)
+    config = start.config(
+        f"{limits}{JUDGE}ceiling = 0.5\norder = 'both'\n", stable=PRICED, next=PRICED
+    )
     [line] = [each for each in explained(config).splitlines() if each.startswith("budget: ")]
     assert "at most 5 in 86400 s, kept in mirror-spent.jsonl" in line
     assert "0.25 is set aside for a copy and 1 for its judge" in line
-    free = start.config(f'{limits}[loss.judge]\nurl = "http://127.0.0.1:9"\n', stable=PRICED, next=PRICED)
+    free = start.config(
+        f'{limits}[loss.judge]\nurl = "http://127.0.0.1:9"\n', stable=PRICED, next=PRICED
+    )
     assert any("loss.judge: has neither ceiling nor cost" in each for each in doubts(free))
 
 

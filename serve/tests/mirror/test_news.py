@@ -48,8 +48,14 @@ def test_everybody_is_told_once(start: Start, caplog: pytest.LogCaptureFixture) 
             backend.verdict = Known("stable is better than next (99 %)", ("stable", "next"))
             running.until(lambda status: status["webhook"]["delivered"] == 1)
     told = [each.body for each in asked]
-    assert (before["decided"], before["released"]) == ({"stable": False, "next": False}, {"stable": False})
-    assert (after["decided"], after["released"]) == ({"stable": False, "next": True}, {"stable": True})
+    assert (before["decided"], before["released"]) == (
+        {"stable": False, "next": False},
+        {"stable": False},
+    )
+    assert (after["decided"], after["released"]) == (
+        {"stable": False, "next": True},
+        {"stable": True},
+    )
     assert 'decoupled_mirror_decided{arm="next"} 1.0' in metrics
     assert 'decoupled_mirror_released{arm="stable"} 1.0' in metrics
     assert 'decoupled_mirror_webhook_total{reason="delivered"} 2.0' in metrics
@@ -104,12 +110,16 @@ def trail(entries: list[Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-def test_what_is_learned_is_told_and_recorded(start: Start, tmp_path: Path, elsewhere: bool) -> None:
+def test_what_is_learned_is_told_and_recorded(
+    start: Start, tmp_path: Path, elsewhere: bool
+) -> None:
     with served(tmp_path) as service:
         place = f'service = "{service.url}"\n' if elsewhere else ""
         config = read_config(start.file(place + RULES))
         embedded = open_service(tmp_path / "store.db")
-        backend = Remote(AsyncClient(service.url), config) if elsewhere else Embedded(embedded, config)
+        backend = (
+            Remote(AsyncClient(service.url), config) if elsewhere else Embedded(embedded, config)
+        )
         with mirror(config, backend) as running:
 
             def decided() -> bool:
@@ -151,7 +161,9 @@ def test_the_alerts_are_sound_and_about_metrics_that_there_are(start: Start) -> 
             if bool(each["exp_samples"]) == fires
         }
         assert tested == {rule["alert"] for rule in group["rules"]}
-    assert f"{len(group['rules'])} rules found" in promtool("check", "rules", "decoupled-mirror-alerts.yml")
+    assert f"{len(group['rules'])} rules found" in promtool(
+        "check", "rules", "decoupled-mirror-alerts.yml"
+    )
     promtool("test", "rules", "decoupled-mirror-alerts-test.yml")
 
 

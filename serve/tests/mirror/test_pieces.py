@@ -23,7 +23,9 @@ from support.mirrors.running import Start, asking, commanded, connected
 from support.waiting import wait_for
 from support.wire import on_loop
 
-CALL = b'data: {"choices":[{"delta":{"tool_calls":[{"index":%d,"function":{"arguments":"a"}}]}}]}\n\n'
+CALL = (
+    b'data: {"choices":[{"delta":{"tool_calls":[{"index":%d,"function":{"arguments":"a"}}]}}]}\n\n'
+)
 TEXT = b'data: {"choices":[{"index":%d,"delta":{"content":"a"}}]}\n\n'
 
 
@@ -49,8 +51,12 @@ def steps_of(function: Callable[[], object]) -> int:
 
 @pytest.mark.parametrize("piece", [CALL, TEXT], ids=["calls", "messages"])
 @pytest.mark.parametrize("are_many", [True, False], ids=["of many", "of one"])
-def test_four_times_as_many_pieces_take_four_times_as_many_steps(piece: bytes, are_many: bool) -> None:
-    few, many = (b"".join(piece % (number * are_many) for number in range(count)) for count in (150, 600))
+def test_four_times_as_many_pieces_take_four_times_as_many_steps(
+    piece: bytes, are_many: bool
+) -> None:
+    few, many = (
+        b"".join(piece % (number * are_many) for number in range(count)) for count in (150, 600)
+    )
     steps = steps_of(lambda: said(many))
     assert steps < 4.2 * steps_of(lambda: said(few))
     assert steps < 600 * 2_000

@@ -38,7 +38,10 @@ def test_an_answer_passes_byte_for_byte(start: Start) -> None:
 
 
 def test_events_arrive_one_by_one(start: Start) -> None:
-    with start(ALL) as running, running.http.stream("GET", "/x?stable=events:2:0.2&next=ok") as answer:
+    with (
+        start(ALL) as running,
+        running.http.stream("GET", "/x?stable=events:2:0.2&next=ok") as answer,
+    ):
         parts = answer.iter_raw()
         first = next(parts)
         # The second event is written later, so the first was not held back.
@@ -51,7 +54,9 @@ def test_events_arrive_one_by_one(start: Start) -> None:
     ("behaviours", "seconds"),
     [(["hang"], 0.5), (["die", "silent", "malformed", "bytes:9000000", "status:500"], 30.0)],
 )
-def test_a_bad_copy_is_invisible_to_the_client(start: Start, behaviours: list[str], seconds: float) -> None:
+def test_a_bad_copy_is_invisible_to_the_client(
+    start: Start, behaviours: list[str], seconds: float
+) -> None:
     backend = Fixed()
     with start(f"{ALL}timeout = {seconds}\n", backend) as running:
         for behaviour in behaviours:
@@ -108,7 +113,9 @@ def test_an_answer_that_breaks_off_is_seen_to_break_off(start: Start, behaviour:
     assert status["served"]["stable"] == {"broken off": 1}
 
 
-@pytest.mark.parametrize(("behaviour", "status"), [("malformed", 502), ("silent", 502), ("hang", 504)])
+@pytest.mark.parametrize(
+    ("behaviour", "status"), [("malformed", 502), ("silent", 502), ("hang", 504)]
+)
 def test_no_answer_is_a_clear_error(start: Start, behaviour: str, status: int) -> None:
     with start(ALL, stable="timeout = 0.2" if behaviour == "hang" else "") as running:
         answer = running.http.post(f"/x?stable={behaviour}&next=ok")
@@ -154,7 +161,9 @@ def test_a_service_that_fails_is_invisible(start: Start) -> None:
         answers = [running.http.get("/echo") for _ in range(20)]
         failing = running.settled()
         backend.failing = None
-        wait_for(lambda: running.http.get("/echo") and running.settled()["copied"] != failing["copied"])
+        wait_for(
+            lambda: running.http.get("/echo") and running.settled()["copied"] != failing["copied"]
+        )
     assert {echoed(answer)["arm"] for answer in answers} == {"stable"}
     assert failing["not_mirrored"]["no_decision"] >= failing["repeated"] > 0
 
@@ -172,7 +181,9 @@ def test_a_base_path_and_an_unreadable_request(start: Start) -> None:
     assert bad.startswith(b"HTTP/1.1 400")
 
 
-def test_an_error_of_the_mirror_has_its_request_id(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_of_the_mirror_has_its_request_id(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.handler.setFormatter(TextFormatter())
     with start() as running:
         named = running.http.get("/silent", headers={"X-Request-Id": "checkout-7"})

@@ -24,7 +24,9 @@ from support.stub_models import chat, responses, stub_models
 from support.wire import on_loop
 
 MUTATED = 500
-PRICED = 'cost = 0.5\ncost_header = "X-Cost"\nprices = { prompt_tokens = 1, completion_tokens = 2 }\n'
+PRICED = (
+    'cost = 0.5\ncost_header = "X-Cost"\nprices = { prompt_tokens = 1, completion_tokens = 2 }\n'
+)
 
 
 class Raw(NamedTuple):
@@ -70,7 +72,9 @@ GOOD = [
 
 
 def used(usage: str) -> Raw:
-    return Raw((JSON,), b'{"choices": [{"message": {"content": "hi"}}], "usage": %s}' % usage.encode())
+    return Raw(
+        (JSON,), b'{"choices": [{"message": {"content": "hi"}}], "usage": %s}' % usage.encode()
+    )
 
 
 # Each with the reason by which it counts as failed; None if it can be read and has a loss by its judge.
@@ -185,7 +189,9 @@ def test_every_mutated_answer_has_a_loss_and_reaches_its_client_as_it_is(start: 
         table = f'[loss.cost]\nhigh = 9.0\n[loss.judge]\nmodel = "judge"\nurl = "{models.url}"\n'
         with start(f"{ALL}{table}", stable=PRICED, next=PRICED) as running:
             for number, raw in enumerate(raws):
-                request = f"GET {raw.target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode()
+                request = (
+                    f"GET {raw.target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode()
+                )
                 through = exchanged(running.url, request)
                 assert content_of(through) == content_of(exchanged(direct, request)), raw
                 assert content_of(through)[1] == raw.body
@@ -308,9 +314,13 @@ CASES: dict[str, dict[str, Any]] = {
 async def test_any_other_error_ends_as_a_failed_answer_too(
     raises: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    given = {"arm": Arm(FINE), "read": None, "loss": CopyLoss(LossConfig(status=1.0))} | CASES[raises]
+    given = {"arm": Arm(FINE), "read": None, "loss": CopyLoss(LossConfig(status=1.0))} | CASES[
+        raises
+    ]
     counts, backend, asked = MirrorCounts(), Fixed(), Request("GET", "/")
-    copies = Copies({"a": given["arm"]}, CopyConfig(), given["loss"], backend, counts, read=given["read"])
+    copies = Copies(
+        {"a": given["arm"]}, CopyConfig(), given["loss"], backend, counts, read=given["read"]
+    )
     for number in range(3):
         assert copies.reserve() is None
         copies.start(Copy(f"d-{number}", "a", asked, asked, None))

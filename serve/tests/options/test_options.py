@@ -48,7 +48,9 @@ def file_of(folder: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize("option", OPTIONS)
-def test_a_flag_beats_a_variable_beats_the_file_beats_the_default(option: Option, tmp_path: Path) -> None:
+def test_a_flag_beats_a_variable_beats_the_file_beats_the_default(
+    option: Option, tmp_path: Path
+) -> None:
     text, meant = TEXTS[option.kind.metavar]
     file = read_file(file_of(tmp_path, written(option, option.kind.parse(text))))
     only, flags = (replace(option, fills=None),), {option.identifier: text}
@@ -61,7 +63,9 @@ def test_a_flag_beats_a_variable_beats_the_file_beats_the_default(option: Option
     assert value({}, {}, file) == (option.kind.locate(meant, tmp_path), "some.toml")
     assert value({}, {option.variable: text}, file) == (meant, option.variable)
     assert value(flags, {option.variable: "not one"}, file) == (meant, option.flag)
-    assert value({}, {option.variable: ""}) == (option.default, "default"), "empty counts as not set"
+    assert value({}, {option.variable: ""}) == (option.default, "default"), (
+        "empty counts as not set"
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,8 +103,12 @@ def test_the_address_of_the_store_can_be_in_a_file(tmp_path: Path) -> None:
     assert settings["store"] == "postgresql://shop:secret@db/shop"
     assert settings.source("store") == f"DECOUPLED_STORE_FILE ({secret})"
     config = file_of(tmp_path, "[serve]\nstore_file = 'address'\n")
-    assert resolved(SERVE, {}, {}, serve_file(config))["store"] == "postgresql://shop:secret@db/shop"
-    assert resolved(SERVE, {"store": "a.db"}, {"DECOUPLED_STORE_FILE": str(secret)})["store"] == "a.db"
+    assert (
+        resolved(SERVE, {}, {}, serve_file(config))["store"] == "postgresql://shop:secret@db/shop"
+    )
+    assert (
+        resolved(SERVE, {"store": "a.db"}, {"DECOUPLED_STORE_FILE": str(secret)})["store"] == "a.db"
+    )
     secret.write_text("\n")
     with pytest.raises(ParameterError, match="must contain one line"):
         resolved(SERVE, {}, {"DECOUPLED_STORE_FILE": str(secret)})
@@ -122,7 +130,11 @@ def test_an_unknown_variable_is_a_warning_and_what_is_plain_in_an_address_is_sho
 
 def test_the_defaults_are_those_of_the_code() -> None:
     serving, limits = Serving("decoupled.db"), Limits()
-    expected = vars(serving) | {"body_limit": limits.body, "rate": limits.rate, "burst": limits.burst}
+    expected = vars(serving) | {
+        "body_limit": limits.body,
+        "rate": limits.rate,
+        "burst": limits.burst,
+    }
     expected |= {"replay_limit": limits.replay, "delete_after": serving.delete_after / 86_400.0}
     del expected["limits"]
     assert {option.identifier: option.default for option in SERVE if not option.fills} == expected
@@ -147,16 +159,22 @@ def test_every_option_reaches_the_service(monkeypatch: pytest.MonkeyPatch) -> No
     assert all(each is True for each in (serving.access_log, serving.otel))
     assert serving.limits == Limits(body=2048, rate=1.0, burst=1.0, replay=2048)
     assert serving.delete_after == 86_400.0
-    others = {name: each for name, each in vars(serving).items() if name not in ("limits", "delete_after")}
+    others = {
+        name: each for name, each in vars(serving).items() if name not in ("limits", "delete_after")
+    }
     plain = vars(Serving("decoupled.db"))
-    assert not [name for name, each in others.items() if each == plain[name] and name != "log_format"]
+    assert not [
+        name for name, each in others.items() if each == plain[name] and name != "log_format"
+    ]
 
 
 @pytest.mark.parametrize(("name", "options"), [("serve", SERVE), ("mirror", MIRROR)])
 def test_every_option_has_a_flag_and_a_variable(
     name: str, options: tuple[Option, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    some = [each for each in options if each.fills is None and each.name not in ("service", "key-file")]
+    some = [
+        each for each in options if each.fills is None and each.name not in ("service", "key-file")
+    ]
     file = [str(file_of(tmp_path, ARMS))] if name == "mirror" else []
 
     def sources(*flags: str) -> dict[str, str]:
@@ -164,12 +182,16 @@ def test_every_option_has_a_flag_and_a_variable(
         found = {line.split()[0]: line.split()[-1] for line in shown.splitlines()}
         return {each.name: found[each.name] for each in some}
 
-    words = [[each.flag, *([TEXTS[each.kind.metavar][0]] if each.kind.metavar else [])] for each in some]
+    words = [
+        [each.flag, *([TEXTS[each.kind.metavar][0]] if each.kind.metavar else [])] for each in some
+    ]
     assert sources(*itertools.chain(*words)) == {each.name: each.flag for each in some}
     for each in some:
         monkeypatch.setenv(each.variable, TEXTS[each.kind.metavar][0])
     assert sources() == {each.name: each.variable for each in some}
-    missing = run("config", name, *(["--config"] if name == "serve" else []), tmp_path / "nope.toml")
+    missing = run(
+        "config", name, *(["--config"] if name == "serve" else []), tmp_path / "nope.toml"
+    )
     assert missing.exit_code != 0
     assert "nope.toml: does not exist; check the path" in missing.output
 
@@ -193,7 +215,9 @@ def test_no_part_of_a_password_is_shown(address: str) -> None:
         assert "7" not in shown, (one, other, shown)
 
 
-def test_what_holds_is_printed_without_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_holds_is_printed_without_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = file_of(tmp_path, "[serve]\nrate = 5\nbackups = 'copies'\n")
     monkeypatch.setenv("DECOUPLED_CONFIG", str(config))
     monkeypatch.setenv("DECOUPLED_STORE", "postgresql://shop:secret@db:5433/shop?password=secret")
@@ -212,7 +236,9 @@ def test_what_holds_is_printed_without_secrets(tmp_path: Path, monkeypatch: pyte
     assert "did you mean 'DECOUPLED_BURST'?" in shown.stderr
 
 
-def test_a_mirrors_options_print_without_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mirrors_options_print_without_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DECOUPLED_LISTEN", "0.0.0.0:80")
     tables = "listen = '127.0.0.1:1'\n[mirror]\nshare = 0.5\nqueue = 7\n"
     file = file_of(tmp_path, f"{tables}{ARMS}headers = {{ X-Key = 'secret' }}\n")
@@ -228,7 +254,9 @@ def test_a_mirrors_options_print_without_secrets(tmp_path: Path, monkeypatch: py
     assert "secret" not in shown.output
 
 
-def test_mirrors_take_flags_variables_and_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mirrors_take_flags_variables_and_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "judge-key").write_text("word\n")
     (tmp_path / "service-key").write_text("dk_example\n")
     headers = f'[loss.judge]\nurl = "http://judge"\nheaders = {{ X-Key = "Bearer ${{file:{tmp_path}/judge-key}}" }}\n'

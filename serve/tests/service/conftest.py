@@ -8,13 +8,33 @@ import pytest
 
 from decoupled_serve.service.http.observe.log_format import JsonFormatter
 from support.http_service import Service, served
-from support.stores import _services_end, address, clock, file, opened, postgres, server, transactions
+from support.stores import (
+    _services_end,
+    address,
+    clock,
+    file,
+    opened,
+    postgres,
+    server,
+    transactions,
+)
 
-__all__ = ["_services_end", "address", "clock", "file", "opened", "postgres", "server", "transactions"]
+__all__ = [
+    "_services_end",
+    "address",
+    "clock",
+    "file",
+    "opened",
+    "postgres",
+    "server",
+    "transactions",
+]
 
 
 @pytest.fixture(scope="module")
-def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
     """A service over HTTP for the tests of a file, which says how with `SERVED`, and with `prepare` what is in it."""
     options = getattr(request.module, "SERVED", {})
     with served(tmp_path_factory.mktemp("service"), **options) as running:

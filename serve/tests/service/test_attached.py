@@ -29,7 +29,9 @@ ALL: Any = {
     "baseline": {"small": 2, "3": 7.40625},
     "context": CONTEXT,
 }
-LADDER = dc.ContextualLadder(segments=("subject",), numbers=("tokens",), advisers=("router", "rules"))
+LADDER = dc.ContextualLadder(
+    segments=("subject",), numbers=("tokens",), advisers=("router", "rules")
+)
 SUBJECTS = ("law", "art", "zebra", None)
 MANY = Settings({"name": "FTPL"}, tuple("abcdefgh"))
 KEYS = [f"visitor-{number}-zebra" for number in range(12)]
@@ -49,10 +51,14 @@ def feedback(service: DecisionService, made: Any, loss: float) -> None:
 
 @both_stores
 @pytest.mark.parametrize("log", ["plain", "hashed"])
-def test_it_is_kept_with_any_policy_and_changes_no_draw(address: str, log: Any, tmp_path: Path) -> None:
+def test_it_is_kept_with_any_policy_and_changes_no_draw(
+    address: str, log: Any, tmp_path: Path
+) -> None:
     settings = Settings(SETTINGS.policy, ARMS, SETTINGS.loss_range, context=FIELDS, log_context=log)
     service = started(address, settings, snapshot_every=5)
-    service.experiments.put("me", "plain", Settings(SETTINGS.policy, ARMS, (0.0, 10.0)), seed=7).result()
+    service.experiments.put(
+        "me", "plain", Settings(SETTINGS.policy, ARMS, (0.0, 10.0)), seed=7
+    ).result()
     made = []
     for turn in range(4):
         made.append(one(service, **ALL, idempotency_key=f"{turn}"))
@@ -85,7 +91,11 @@ def test_it_is_kept_with_any_policy_and_changes_no_draw(address: str, log: Any, 
     for place in (address, str(tmp_path / "again.db")):
         again = quick_service(place)
         found = again.decisions.get("me", first.id).result()
-        assert (found.tags, found.baseline, found.context) == (first.tags, first.baseline, first.context)
+        assert (found.tags, found.baseline, found.context) == (
+            first.tags,
+            first.baseline,
+            first.context,
+        )
         reader = again._session.store.reader()
         assert not any("phone" in text or "7.40625" in text for _, text in reader.snapshots(1))
         reader.close()
@@ -105,7 +115,10 @@ def test_the_same_idempotency_key_compares_what_is_attached(file: str) -> None:
         "context": {"subject": "art"},
         "key": "other",
     }
-    for other in ({"idempotency_key": "k"}, *(asked | {name: each} for name, each in parts.items())):
+    for other in (
+        {"idempotency_key": "k"},
+        *(asked | {name: each} for name, each in parts.items()),
+    ):
         with pytest.raises(Conflict, match="another request") as caught:
             one(service, **other)
         assert "zebra" not in str(caught.value)
@@ -122,7 +135,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"baseline": {"blue": 1}}, "'blue' is not an arm"),
     ({"baseline": {"small": 10.5}}, "baseline.small = 10.5"),
     ({"baseline": 0.5}, "baseline"),
-    ({"context": {"subject": "x" * 201}}, "context.subject: must be a string of at most 200 printable"),
+    (
+        {"context": {"subject": "x" * 201}},
+        "context.subject: must be a string of at most 200 printable",
+    ),
     ({"context": {"subject": "zebra\0"}}, "context.subject: must be a string"),
     ({"context": {"subject": ["zebra"]}}, "context.subject: must be a string"),
     ({"context": {"tokens": "312"}}, "context.tokens: must be a number from"),
@@ -161,7 +177,9 @@ def test_what_is_refused_changes_nothing_by_any_door(file: str, service: Service
         if set(options) == {"context"}:
             asked = {"context": json.dumps(options["context"])}
             answer = service.http.get("/v1/experiments/one/state", params=asked)
-            assert (answer.status_code, words in answer.json()["detail"]) == (422, True), answer.text
+            assert (answer.status_code, words in answer.json()["detail"]) == (422, True), (
+                answer.text
+            )
     assert direct.experiments.state("me", "one").result() == before
     assert service.http.get("/v1/experiments/one/state").json() == there
     for given, words in (
@@ -200,7 +218,11 @@ def prepare(service: Service) -> None:
 
 def test_a_context_over_http(service: Service) -> None:
     found = service.http.get("/v1/experiments/one").json()
-    assert (found["context"], found["unknown_context"], found["log_context"]) == (FIELDS, "refuse", "plain")
+    assert (found["context"], found["unknown_context"], found["log_context"]) == (
+        FIELDS,
+        "refuse",
+        "plain",
+    )
     made = service.decide("one", **ALL)
     assert made["context"] == {"subject": "law zebra", "tokens": 312.0, "beta": True}
     assert service.http.get(f"/v1/decisions/{made['id']}").json() == made
@@ -211,7 +233,9 @@ def test_a_context_over_http(service: Service) -> None:
     assert (answer.status_code, "zebra" in answer.text) == (422, False)
 
 
-def test_why_an_arm_was_drawn_and_the_law_of_a_context_are_said_where_asked_for(service: Service) -> None:
+def test_why_an_arm_was_drawn_and_the_law_of_a_context_are_said_where_asked_for(
+    service: Service,
+) -> None:
     service.create("why", policy=LADDER.to_dict(), arms=list(ARMS), seed=7)
     twin = LADDER.start(ARMS, seed=7)
     for turn in range(12):
@@ -258,7 +282,10 @@ def learned(service: DecisionService, rounds: int) -> None:
     late = []
     for turn in range(rounds):
         context = {"subject": SUBJECTS[turn % 4], "tokens": None if turn % 5 == 0 else 100.0 * turn}
-        options: dict[str, Any] = {"context": context, "key": f"user {turn % 3}" if turn % 2 else None}
+        options: dict[str, Any] = {
+            "context": context,
+            "key": f"user {turn % 3}" if turn % 2 else None,
+        }
         if turn % 3 == 0:
             options["advice"] = {"router": "large", "rules": {"small": 0.25, "3": 0.75}}
         if turn % 7 == 6:
@@ -267,7 +294,9 @@ def learned(service: DecisionService, rounds: int) -> None:
             one(service, mode="exploit", **options)
         if turn % 6 == 4:
             options.pop("key"), options.pop("advice", None)
-            late += service.decisions.decide("me", "one", mode="explore", count=2, **options).result()
+            late += service.decisions.decide(
+                "me", "one", mode="explore", count=2, **options
+            ).result()
         made = one(service, **options)
         if turn % 11:
             feedback(service, made, (turn * 7 % 10) / 10)
@@ -277,7 +306,9 @@ def learned(service: DecisionService, rounds: int) -> None:
 
 
 @both_stores
-def test_a_contextual_policy_is_recovered_and_replayed_bit_for_bit(address: str, clock: Clock) -> None:
+def test_a_contextual_policy_is_recovered_and_replayed_bit_for_bit(
+    address: str, clock: Clock
+) -> None:
     settings = Settings(LADDER.to_dict(), ARMS, guardrails=dc.Guardrails(holdout=0.2))
     service = started(address, settings, snapshot_every=9, clock=clock)
     declared = service.experiments.get("me", "one").result().settings.context
@@ -303,7 +334,9 @@ def test_a_contextual_policy_is_recovered_and_replayed_bit_for_bit(address: str,
     assert faults(address) == []
 
 
-def test_a_contextual_service_is_the_library_whatever_it_refused_before(file: str, tmp_path: Path) -> None:
+def test_a_contextual_service_is_the_library_whatever_it_refused_before(
+    file: str, tmp_path: Path
+) -> None:
     service = started(file, Settings(LADDER.to_dict(), ARMS))
     before = service.experiments.state("me", "one").result()
     wrong: list[tuple[Any, str]] = [
@@ -319,7 +352,9 @@ def test_a_contextual_service_is_the_library_whatever_it_refused_before(file: st
     assert service.experiments.state("me", "one").result() == before
     fields: Any = {"tokens": "text"}
     with pytest.raises(Invalid, match=r"context.tokens = 'text': must be 'number' or 'boolean'"):
-        service.experiments.put("me", "x", Settings(LADDER.to_dict(), ARMS, context=fields)).result()
+        service.experiments.put(
+            "me", "x", Settings(LADDER.to_dict(), ARMS, context=fields)
+        ).result()
     service.watch_experiments(1)
     learner = LADDER.start(ARMS, seed=7)
     for turn in range(30):
@@ -339,13 +374,23 @@ def test_a_contextual_service_is_the_library_whatever_it_refused_before(file: st
     other = LADDER.start(ARMS, seed=3)
     for row in rows:
         arm: Any = 3 if row["explore"] == "3" else row["explore"]
-        record = {"explore": arm, "propensity": float(row["propensity"]), "loss": float(row["loss"])}
+        record = {
+            "explore": arm,
+            "propensity": float(row["propensity"]),
+            "loss": float(row["loss"]),
+        }
         other.replay([{**record, "context": json.loads(row["context"])}], unrandomised=True)
-    assert list(service.experiments.state("me", "two").result().estimates) == other.estimates().tolist()
+    assert (
+        list(service.experiments.state("me", "two").result().estimates)
+        == other.estimates().tolist()
+    )
     text = service.experiments.learner("me", "two").result()
     service.experiments.put("me", "moved", Settings(LADDER.to_dict(), ARMS), learner=text).result()
     assert service.experiments.learner("me", "moved").result() == text
-    assert {each.observed for each in service.logs.segments("me", "one").result().segments} == {7, 8}
+    assert {each.observed for each in service.logs.segments("me", "one").result().segments} == {
+        7,
+        8,
+    }
     service.close()
     assert faults(file) == []
 
@@ -362,8 +407,12 @@ def learn(service: DecisionService, rounds: int = 6) -> None:
 
 @both_stores
 @pytest.mark.parametrize("log_keys", ["hashed", "plain", "off"])
-def test_keys_keep_arms_and_the_log_holds_what_is_set(address: str, log_keys: Any, tmp_path: Path) -> None:
-    service = started(address, Settings(MANY.policy, MANY.arms, log_keys=log_keys), snapshot_every=5)
+def test_keys_keep_arms_and_the_log_holds_what_is_set(
+    address: str, log_keys: Any, tmp_path: Path
+) -> None:
+    service = started(
+        address, Settings(MANY.policy, MANY.arms, log_keys=log_keys), snapshot_every=5
+    )
     learn(service)
     first = arms_of(service)
     assert len(set(first)) > 2
@@ -371,14 +420,17 @@ def test_keys_keep_arms_and_the_log_holds_what_is_set(address: str, log_keys: An
     several = service.decisions.decide("me", "one", key=KEYS[0], count=5).result()
     assert {each.exploit for each in several} == {first[0]}
     logged = [
-        one(service, key=key, idempotency_key=f"{place}").key for place, key in enumerate([*KEYS, KEYS[0]])
+        one(service, key=key, idempotency_key=f"{place}").key
+        for place, key in enumerate([*KEYS, KEYS[0]])
     ]
     made = one(service)
     page = service.listing.decisions("me", "one", limit=14).result().items
     assert [each.key for each in page] == [None, *reversed(logged)]
     service.logs.export("me", "one", tmp_path / "log.csv", "csv").result()
     with (tmp_path / "log.csv").open() as lines:
-        assert [row["key"] for row in csv.DictReader(lines)][-14:] == [key or "" for key in (*logged, None)]
+        assert [row["key"] for row in csv.DictReader(lines)][-14:] == [
+            key or "" for key in (*logged, None)
+        ]
     if log_keys == "plain":
         assert logged == [*KEYS, KEYS[0]]
     elif log_keys == "off":
@@ -425,11 +477,15 @@ def test_keys_have_the_law_of_fresh_draws_and_what_cannot_be_kept_is_refused(fil
     service.experiments.put("me", "one", MANY, seed=11).result()
     learn(service, 30)
     law = service.experiments.state("me", "one").result().exploitation
-    asked = [service.decisions.decide("me", "one", key=number, mode="exploit") for number in range(2_000)]
+    asked = [
+        service.decisions.decide("me", "one", key=number, mode="exploit") for number in range(2_000)
+    ]
     counts = Counter(each.result()[0].exploit for each in asked)
     assert chi_square_p([counts[arm] for arm in MANY.arms], law) > 1e-6
     service.experiments.put("me", "coupled", Settings({"name": "CoupledTsallisINF"}, ARMS)).result()
-    service.experiments.put("me", "plain", Settings({"name": "FTPL"}, ARMS, log_keys="plain")).result()
+    service.experiments.put(
+        "me", "plain", Settings({"name": "FTPL"}, ARMS, log_keys="plain")
+    ).result()
     for name, key, words in (
         ("coupled", "zebra", "key: CoupledTsallisINF plays the standard game"),
         ("plain", "zebra\0", "key: has a NUL character"),
@@ -470,7 +526,9 @@ def test_no_key_is_shown_over_http(tmp_path: Path, caplog: pytest.LogCaptureFixt
         service.create("one", arms=list(MANY.arms), seed=7)
         first = [service.decide("one", key=key)["exploit"] for key in KEYS]
         assert [service.decide("one", key=key)["exploit"] for key in KEYS] == first
-        assert service.decide("one", key=17)["exploit"] == service.decide("one", key="17")["exploit"]
+        assert (
+            service.decide("one", key=17)["exploit"] == service.decide("one", key="17")["exploit"]
+        )
         metrics = service.http.get("/metrics").text
     assert "zebra" not in metrics + caplog.text
     assert b"zebra" not in b"".join(path.read_bytes() for path in tmp_path.glob("store.db*"))
@@ -479,7 +537,9 @@ def test_no_key_is_shown_over_http(tmp_path: Path, caplog: pytest.LogCaptureFixt
 POLICY = dc.ContextualLadder(numbers=("tokens",), vectors=("prompt",), vector_numbers=3)
 
 
-def test_a_service_logs_the_numbers_of_a_vector_and_replays_them(file: str, service: Service) -> None:
+def test_a_service_logs_the_numbers_of_a_vector_and_replays_them(
+    file: str, service: Service
+) -> None:
     here = started(file, Settings(POLICY.to_dict(), ("small", "large"), (0.0, 1.0)))
     twin = POLICY.start(("small", "large"), here.experiments.get("me", "one").result().seed)
     for turn in range(30):
@@ -506,12 +566,24 @@ def test_a_service_logs_the_numbers_of_a_vector_and_replays_them(file: str, serv
     assert again.experiments.state("me", "one", **told).result() == before
     again.close()
     assert faults(file) == []
-    policy = {"name": "ContextualLadder", "vectors": ["e"], "vector_length": 4_096, "vector_numbers": 2}
+    policy = {
+        "name": "ContextualLadder",
+        "vectors": ["e"],
+        "vector_length": 4_096,
+        "vector_numbers": 2,
+    }
     service.create("embedded", arms=["a", "b"], policy=policy)
     made_there = service.decide("embedded", context={"e": [1.0] * 4_096})
-    assert made_there["context"] == dict(zip(("e.0", "e.1"), dc.project([1.0] * 4_096, 2), strict=True))
+    assert made_there["context"] == dict(
+        zip(("e.0", "e.1"), dc.project([1.0] * 4_096, 2), strict=True)
+    )
     assert service.decide("embedded", context={"e.0": 0.5})["context"] == {"e.0": 0.5}
     answer = service.http.post("/v1/experiments/embedded/decisions", json={"context": {"e": [0.5]}})
-    assert (answer.status_code, "has 1 numbers, and vector_length = 4096" in answer.text) == (422, True)
-    answer = service.http.put("/v1/experiments/bad", json={"arms": ["a", "b"], "context": {"e": "vector"}})
+    assert (answer.status_code, "has 1 numbers, and vector_length = 4096" in answer.text) == (
+        422,
+        True,
+    )
+    answer = service.http.put(
+        "/v1/experiments/bad", json={"arms": ["a", "b"], "context": {"e": "vector"}}
+    )
     assert (answer.status_code, "needs a policy that learns from it" in answer.text) == (422, True)

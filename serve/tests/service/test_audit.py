@@ -66,7 +66,9 @@ CHANGES = [
 
 
 @both_stores
-def test_changes_and_their_authors_are_read_in_pages(opened: Opened, clock: Clock, tmp_path: Path) -> None:
+def test_changes_and_their_authors_are_read_in_pages(
+    opened: Opened, clock: Clock, tmp_path: Path
+) -> None:
     service = opened()
     change_everything(service, clock, tmp_path)
     found = trail(service)[::-1]
@@ -101,7 +103,9 @@ def test_changes_and_their_authors_are_read_in_pages(opened: Opened, clock: Cloc
         "key.add",
     ]
     assert {each.subject for each in trail(service, subject="models")} == {"models"}
-    assert [each.action for each in trail(service, tenant="local", action="budget.set")] == ["budget.set"]
+    assert [each.action for each in trail(service, tenant="local", action="budget.set")] == [
+        "budget.set"
+    ]
 
 
 def test_what_changes_nothing_is_not_recorded(opened: Opened, clock: Clock, tmp_path: Path) -> None:
@@ -150,16 +154,22 @@ def test_requests_that_are_committed_together_keep_their_callers(opened: Opened)
     for reply in replies:
         reply.result()
     found = trail(service, action="guardrails.change")
-    assert {each.subject: each.request for each in found} == {name: f"request of {name}" for name in names}
+    assert {each.subject: each.request for each in found} == {
+        name: f"request of {name}" for name in names
+    }
 
 
-def test_a_restored_store_has_the_trail_and_says_so(file: str, clock: Clock, tmp_path: Path) -> None:
+def test_a_restored_store_has_the_trail_and_says_so(
+    file: str, clock: Clock, tmp_path: Path
+) -> None:
     service = quick_service(file, clock=clock)
     change_everything(service, clock, tmp_path)
     service.close()
     empty = tmp_path / "restored.db"
     service = quick_service(str(empty))
-    service.keys.add("local", "admin", "2" * 64, "by hand").result()  # the store has no experiment yet
+    service.keys.add(
+        "local", "admin", "2" * 64, "by hand"
+    ).result()  # the store has no experiment yet
     service.close()
     restore(tmp_path / "copy.db", empty)
     service = quick_service(str(empty))
@@ -176,7 +186,9 @@ def test_a_restored_store_has_the_trail_and_says_so(file: str, clock: Clock, tmp
 
 def test_what_the_service_found_by_itself_is_recorded_once(opened: Opened) -> None:
     service = opened()
-    service.experiments.put("local", "models", Settings({"name": "Ladder"}, ("a", "b")), seed=7).result()
+    service.experiments.put(
+        "local", "models", Settings({"name": "Ladder"}, ("a", "b")), seed=7
+    ).result()
     service.experiments.change_guardrails("local", "models", {"incumbent": "a"}).result()
     for _ in range(200):  # a few are enough
         judged = service.verdicts.get("local", "models").result()
@@ -218,7 +230,9 @@ def test_a_tenant_sees_its_own_changes_and_the_operator_sees_all(locked: Service
     assert seen(shop) == seen(shop, tenant="shop") == seen(local, tenant="shop") == own
     assert set(seen(local)) > set(own)
     assert seen(local, action="key.add", limit=1) == [("shop", "key.add")]
-    newest = locked.http.get("/v1/audit", headers=local, params={"subject": "mine"}).json()["entries"][0]
+    newest = locked.http.get("/v1/audit", headers=local, params={"subject": "mine"}).json()[
+        "entries"
+    ][0]
     key = locked.direct.keys.list("local").result()[0]
     assert (newest["action"], newest["request_id"]) == ("guardrails.change", "r-7")
     assert (newest["caller"], newest["label"]) == (f"key {key.id}", "test")
@@ -226,7 +240,13 @@ def test_a_tenant_sees_its_own_changes_and_the_operator_sees_all(locked: Service
     refused = locked.http.get("/v1/audit", headers=shop, params={"tenant": "local"})
     assert (refused.status_code, refused.json()["title"]) == (403, "Forbidden")
     assert locked.http.get("/v1/audit", headers=locked.key("decide")).status_code == 403
-    for wrong in ({"action": "key.steal"}, {"limit": 0}, {"before": 0}, {"who": "me"}, {"tenant": "a b"}):
+    for wrong in (
+        {"action": "key.steal"},
+        {"limit": 0},
+        {"before": 0},
+        {"who": "me"},
+        {"tenant": "a b"},
+    ):
         assert locked.http.get("/v1/audit", headers=local, params=wrong).status_code == 422, wrong
 
 
@@ -239,7 +259,8 @@ def test_the_client_and_its_command(locked: Service, tmp_path: Path) -> None:
             == "experiment.create"
         )
         assert (
-            client.request("GET", "/v1/audit", params={"action": "key.add", "limit": 1})["next"] is not None
+            client.request("GET", "/v1/audit", params={"action": "key.add", "limit": 1})["next"]
+            is not None
         )
     (tmp_path / "key").write_text(key)
     shown = run("client", "audit", "models", "--url", locked.url, "--key-file", tmp_path / "key")
@@ -250,7 +271,9 @@ def test_the_client_and_its_command(locked: Service, tmp_path: Path) -> None:
         client.request("GET", "/v1/audit")
 
 
-def test_what_the_command_line_does_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_command_line_does_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("getpass.getuser", lambda: "ada")
     store = tmp_path / "store.db"
     open_service(store).close()

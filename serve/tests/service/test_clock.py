@@ -61,7 +61,9 @@ def test_times_never_go_back_and_the_log_replays(address: str, clock: Clock, res
     assert checks["replay of 'one'"]
 
 
-def test_replicas_with_different_clocks_write_one_order_of_times(postgres: str, clock: Clock) -> None:
+def test_replicas_with_different_clocks_write_one_order_of_times(
+    postgres: str, clock: Clock
+) -> None:
     replicas = [
         quick_service(postgres, clock=clock),
         quick_service(postgres, clock=lambda: clock.now + 50.0),
@@ -87,7 +89,9 @@ def test_what_expires_before_a_draw_is_not_logged_with_a_later_time(file: str) -
     assert found == sorted(found)
 
 
-def test_a_clock_behind_holds_deadlines(file: str, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_clock_behind_holds_deadlines(
+    file: str, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
     def keep_house(service: DecisionService) -> int:
         service._commits.submit(service._housekeeping, alone=True).result()
         return service.counters()["expired"]

@@ -90,7 +90,9 @@ def test_in_which_order_items_are_taken() -> None:
         queue.put(item(number, weight=10, lane=str(number % 100)))
     taken = [numbers(queue.take(100)) for _ in range(30)]
     for k in range(0, 30, 10):
-        assert sorted(number % 100 for each in taken[k : k + 10] for number in each) == list(range(100))
+        assert sorted(number % 100 for each in taken[k : k + 10] for number in each) == list(
+            range(100)
+        )
     assert queue.take(100) == []
     queue = CommandQueue(32)
     for number in range(3):
@@ -130,7 +132,9 @@ async def value_of(reply: Reply[T]) -> T:
     return await reply
 
 
-def deliver_later(*outcomes: tuple[Reply[int], int | None, BaseException | None]) -> threading.Thread:
+def deliver_later(
+    *outcomes: tuple[Reply[int], int | None, BaseException | None],
+) -> threading.Thread:
     thread = threading.Thread(target=deliver, args=(outcomes,))
     thread.start()
     return thread

@@ -31,11 +31,15 @@ def held() -> Iterator[Held]:
     compiler.let_go()
 
 
-def put(service: DecisionService, name: str, policy: dict[str, Any], arms: tuple[str, ...] = ARMS) -> Any:
+def put(
+    service: DecisionService, name: str, policy: dict[str, Any], arms: tuple[str, ...] = ARMS
+) -> Any:
     return service.experiments.put("local", name, Settings(policy, arms), seed=7)
 
 
-def test_a_new_experiment_is_durable_at_once_and_does_not_delay_others(file: str, held: Held) -> None:
+def test_a_new_experiment_is_durable_at_once_and_does_not_delay_others(
+    file: str, held: Held
+) -> None:
     service = quick_service(file, compiler=held)
     put(service, "other", QUICK).result(60)
     service.patience = 0.0
@@ -69,7 +73,9 @@ def test_a_new_experiment_is_durable_at_once_and_does_not_delay_others(file: str
     assert service.experiments.archive("local", "slow").result(60).status == "archived"
 
 
-def test_an_experiment_whose_compilation_was_cut_off_works_after_a_restart(file: str, held: Held) -> None:
+def test_an_experiment_whose_compilation_was_cut_off_works_after_a_restart(
+    file: str, held: Held
+) -> None:
     service = quick_service(file, compiler=held)
     created = put(service, "slow", SLOW)
     assert held.begun.wait(60)
@@ -90,7 +96,9 @@ def test_a_restart_compiles_stored_policies_before_offered_ones(file: str) -> No
         for name, policy in (("one", QUICK), ("two", SLOW), ("zero", {"name": "Exp3"})):
             put(service, name, policy).result(60)
         service._commits.submit(
-            lambda session: session.store.run("UPDATE experiments SET archived_at = 1 WHERE name = 'zero'"),
+            lambda session: session.store.run(
+                "UPDATE experiments SET archived_at = 1 WHERE name = 'zero'"
+            ),
             alone=True,
         ).result()
     held = Held()
@@ -98,9 +106,13 @@ def test_a_restart_compiles_stored_policies_before_offered_ones(file: str) -> No
         service.compile_stored([UCB1()])
         assert service.stored_to_compile() > 0
         assert held.begun.wait(60)
-        wait_for(lambda: service.stored_to_compile() == 1)  # the other is done, and may not be counted yet
+        wait_for(
+            lambda: service.stored_to_compile() == 1
+        )  # the other is done, and may not be counted yet
         service.patience = 0.0
-        assert put(service, "asked", {"name": "ThompsonSampling"}).result(60)[0].status == "compiling"
+        assert (
+            put(service, "asked", {"name": "ThompsonSampling"}).result(60)[0].status == "compiling"
+        )
         service.patience = None
         held.let_go()
         put(service, "last", {"name": "TopTwo"}).result(60)
@@ -111,7 +123,9 @@ def test_a_restart_compiles_stored_policies_before_offered_ones(file: str) -> No
     assert sorted(held.order[3:]) == ["Exp3", "TopTwo", "UCB1"], "each is compiled once"
 
 
-def test_a_policy_that_does_not_compile_is_retried(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_policy_that_does_not_compile_is_retried(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broken = Held(TypeError("no such type\nand much more"))
     broken.let_go()
     with closing(quick_service(file, compiler=broken)) as service:
@@ -163,12 +177,16 @@ def test_more_arms_may_need_another_form_of_the_policy(file: str) -> None:
         service.patience = 0.0
         held.released.clear()
         with pytest.raises(Compiling):
-            service.experiments.add_arms("local", "grows", [f"new {i}" for i in range(2000)]).result(60)
+            service.experiments.add_arms(
+                "local", "grows", [f"new {i}" for i in range(2000)]
+            ).result(60)
         assert service.decisions.decide("local", "grows").result(60)
         assert service.experiments.add_arms("local", "grows", ["d"]).result(60).arms == (*ARMS, "d")
         held.let_go()
         service.patience = None
-        grown = service.experiments.add_arms("local", "grows", [f"new {i}" for i in range(2000)]).result(60)
+        grown = service.experiments.add_arms(
+            "local", "grows", [f"new {i}" for i in range(2000)]
+        ).result(60)
         assert len(grown.arms) == 2004
 
 
@@ -181,12 +199,18 @@ def test_over_http(tmp_path: Path, held: Held) -> None:
         assert (answer.json()["status"], answer.json()["problem"]) == ("compiling", None)
         refused = service.http.post("/v1/experiments/slow/decisions")
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
-        assert (refused.json()["title"], refused.json()["type"]) == ("Compiling", "urn:decoupled:compiling")
+        assert (refused.json()["title"], refused.json()["type"]) == (
+            "Compiling",
+            "urn:decoupled:compiling",
+        )
         assert service.http.get("/readyz").status_code == 200, "it takes no replica out of service"
         assert service.decide("other")["status"] == "pending"
         held.error = TypeError("no such type")
         held.let_go()
-        with Client(service.url, retries=HASTY) as client, pytest.raises(NotCompiled, match="no such type"):
+        with (
+            Client(service.url, retries=HASTY) as client,
+            pytest.raises(NotCompiled, match="no such type"),
+        ):
             client.create("slow", **slow)
         failed = service.http.post("/v1/experiments/slow/decisions")
         assert (failed.status_code, failed.json()["title"]) == (500, "Compilation failed")

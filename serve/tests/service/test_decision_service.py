@@ -21,7 +21,9 @@ def test_creating_the_same_experiment_again_changes_nothing(opened: Opened) -> N
         "me", "one", Settings({"name": "FTPL", "alpha": 3}, ("a", "b", "c"))
     ).result()
     assert (again, created) == (first, False)
-    with pytest.raises(Conflict, match=r"other settings \(policy is 'FTPL', and you sent 'Exp3'\); "):
+    with pytest.raises(
+        Conflict, match=r"other settings \(policy is 'FTPL', and you sent 'Exp3'\); "
+    ):
         service.experiments.put("me", "one", Settings({"name": "Exp3"}, ("a", "b", "c"))).result()
     with pytest.raises(Conflict, match=r"other settings \(seed is another one\); ") as caught:
         service.experiments.put("me", "one", FTPL, seed=first.seed + 1).result()
@@ -36,7 +38,10 @@ OTHER_SETTINGS: list[tuple[dict[str, Any], list[str]]] = [
         {"deadline": None, "drift": False},
         ["deadline_seconds is 60.0, and you sent none", "drift is True, and you sent False"],
     ),
-    ({"policy": {"name": "FTPL", "alpha": 2.5}}, ["policy is 'FTPL', and you sent 'FTPL(alpha=2.5)'"]),
+    (
+        {"policy": {"name": "FTPL", "alpha": 2.5}},
+        ["policy is 'FTPL', and you sent 'FTPL(alpha=2.5)'"],
+    ),
     ({"policy": dc.Ladder().to_dict()}, ["policy is 'FTPL', and you sent 'Ladder'"]),
     ({"guardrails": dc.Guardrails(pinned="a")}, ["guardrails.pinned is not set, and you sent 'a'"]),
     ({"imported": "5e1f"}, ["it began with another saved learner, or with none"]),
@@ -44,7 +49,9 @@ OTHER_SETTINGS: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("changes", "expected"), OTHER_SETTINGS)
-def test_a_refusal_names_the_settings_that_differ(changes: dict[str, Any], expected: list[str]) -> None:
+def test_a_refusal_names_the_settings_that_differ(
+    changes: dict[str, Any], expected: list[str]
+) -> None:
     there = checked(Settings({"name": "FTPL"}, ("a", "b"), deadline=60.0))
     assert differences(as_text(there), checked(replace(there, **changes))) == expected
 
@@ -175,7 +182,13 @@ def test_arms_are_added_and_retired(opened: Opened) -> None:
     gone = twins[0].explore
     added: list[list[str | int]] = [["d", 5], ["d", 5], ["a", "d"]]
     for arms in added:  # again is no change
-        assert service.experiments.add_arms("me", "one", arms).result().arms == ("a", "b", "c", "d", 5)
+        assert service.experiments.add_arms("me", "one", arms).result().arms == (
+            "a",
+            "b",
+            "c",
+            "d",
+            5,
+        )
     learner.add_arms(["d", 5])
     for _ in range(2):
         experiment = service.experiments.retire_arms("me", "one", [gone, 5]).result()
@@ -202,7 +215,8 @@ def test_arms_are_added_and_retired(opened: Opened) -> None:
         service.decisions.decide("me", "one", available=[gone]).result()
     state = service.experiments.state("me", "one").result()
     assert (
-        service.experiments.get("me", "one").result() == service.listing.experiments("me").result().items[0]
+        service.experiments.get("me", "one").result()
+        == service.listing.experiments("me").result().items[0]
     )
     service._commits.close()
     service._session.store.close()

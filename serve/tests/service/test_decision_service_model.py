@@ -165,7 +165,9 @@ class ServiceMachine(RuleBasedStateMachine):
                     if mode == "both"
                     else self.learner.explore(available=available)
                 )
-                assert (record.exploit, record.explore, record.propensity, record.weight) == twin[2:]
+                assert (record.exploit, record.explore, record.propensity, record.weight) == twin[
+                    2:
+                ]
                 assert record.label == twin.label
             assert record.expires_at == (None if twin is None else self.clock.now + self.deadline)
             self.made[record.id] = Made(record, twin, "pending" if twin else "unobserved")
@@ -183,7 +185,11 @@ class ServiceMachine(RuleBasedStateMachine):
         delay=st.sampled_from([0.0, 0.0, 0.0, 6.0]),
     )
     def feedback(
-        self, data: st.DataObject, said: tuple[float | None, float | None], again: bool, delay: float
+        self,
+        data: st.DataObject,
+        said: tuple[float | None, float | None],
+        again: bool,
+        delay: float,
     ) -> None:
         loss, judged = said
         if self.labels is None and data.draw(st.booleans()):  # mostly without what is refused
@@ -226,7 +232,11 @@ class ServiceMachine(RuleBasedStateMachine):
             assert plays == tuple(map(drawn.count, ARMS))
         for name, each in self.made.items():
             record = self.service.decisions.get(self.tenant, name).result()
-            assert (record.status, record.loss, record.judged) == (each.status, each.loss, each.judged)
+            assert (record.status, record.loss, record.judged) == (
+                each.status,
+                each.loss,
+                each.judged,
+            )
             assert (record.exploit, record.explore) == (each.record.exploit, each.record.explore)
 
     @rule()
@@ -251,7 +261,8 @@ class ServiceMachine(RuleBasedStateMachine):
                 self.service.experiments.state(self.tenant, "one"),
             ]
             asked += [
-                self.service.decisions.feedback(self.tenant, name, loss=0.5) for name in list(self.made)[:2]
+                self.service.decisions.feedback(self.tenant, name, loss=0.5)
+                for name in list(self.made)[:2]
             ]
             assert all(isinstance(answer.exception(), StoreError) for answer in asked)
 

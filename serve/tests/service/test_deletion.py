@@ -45,7 +45,9 @@ def erased(service: DecisionService) -> None:
     service.deletion._background.submit(lambda: None).result()
 
 
-def test_only_archived_experiments_can_be_deleted_and_only_after_a_while(file: str, clock: Clock) -> None:
+def test_only_archived_experiments_can_be_deleted_and_only_after_a_while(
+    file: str, clock: Clock
+) -> None:
     service = quick_service(file, clock=clock, delete_after=100.0)
     service.experiments.put("local", "new", SETTINGS).result()
     with pytest.raises(Conflict, match="archive it first"):
@@ -64,7 +66,9 @@ def test_only_archived_experiments_can_be_deleted_and_only_after_a_while(file: s
 
 
 @both_stores
-def test_deleting_frees_the_name(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deleting_frees_the_name(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(deletion, "AT_ONCE", 2)
     service = quick_service(address, delete_after=0.0, snapshot_every=3)
     last, other = filled(service), filled(service, "kept")
@@ -81,7 +85,9 @@ def test_deleting_frees_the_name(address: str, tmp_path: Path, monkeypatch: pyte
         service.decisions.decide("local", "old").result()
     assert [each.name for each in service.listing.experiments("local").result().items] == ["kept"]
     erased(service)
-    assert [each.subject for each in service.audit.read(action="experiment.delete").result()] == ["old"]
+    assert [each.subject for each in service.audit.read(action="experiment.delete").result()] == [
+        "old"
+    ]
     assert (rows(service), rows(service, 2)) == (0, before)
     service.experiments.put("local", "old", SETTINGS, seed=8).result()
     [fresh] = service.decisions.decide("local", "old", idempotency_key="0").result()
@@ -94,7 +100,9 @@ def test_deleting_frees_the_name(address: str, tmp_path: Path, monkeypatch: pyte
         assert faults(store) == []
 
 
-def test_a_crash_leaves_the_rest_for_the_next_start(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_leaves_the_rest_for_the_next_start(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(deletion, "AT_ONCE", 2)
     service = quick_service(file, delete_after=0.0)
     filled(service)
@@ -134,5 +142,7 @@ def test_other_replicas_notice(postgres: str) -> None:
     with pytest.raises(NotFound):
         two.experiments.get("local", "old").result()
     one.experiments.put("local", "old", SETTINGS, seed=8).result()
-    assert two.experiments.get("local", "old").result().status == "ready", "the new one of that name"
+    assert two.experiments.get("local", "old").result().status == "ready", (
+        "the new one of that name"
+    )
     assert two.decisions.decide("local", "old").result()[0].experiment == "old"

@@ -135,7 +135,9 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
     return Served(monkeypatch)
 
 
-def test_a_batch_makes_way_for_what_comes_while_it_runs(service: DecisionService, served: Served) -> None:
+def test_a_batch_makes_way_for_what_comes_while_it_runs(
+    service: DecisionService, served: Served
+) -> None:
     replies: list[Reply[Any]] = []
     served.meanwhile = lambda: replies.append(service.decisions.decide("me", "calm"))
     made = service.decisions.decide("me", "noisy", count=COUNT).result()
@@ -152,7 +154,9 @@ def test_a_batch_makes_way_for_what_comes_while_it_runs(service: DecisionService
     assert service.counters()["observed"] == COUNT + 1
 
 
-def test_waiting_batches_are_not_before_what_comes_later(service: DecisionService, served: Served) -> None:
+def test_waiting_batches_are_not_before_what_comes_later(
+    service: DecisionService, served: Served
+) -> None:
     with held(service):
         batches = [service.decisions.decide("me", "noisy", count=COUNT) for _ in range(8)]
         single = service.decisions.decide("me", "calm")
@@ -181,7 +185,12 @@ def test_a_batch_that_made_way_is_the_same_again(service: DecisionService, serve
 
     def ask() -> list[DecisionRecord]:
         return service.decisions.decide(
-            "me", "noisy", count=100, idempotency_key="k", available=iter(["a", "c"]), tags={"x": "1"}
+            "me",
+            "noisy",
+            count=100,
+            idempotency_key="k",
+            available=iter(["a", "c"]),
+            tags={"x": "1"},
         ).result()
 
     made = ask()
@@ -193,7 +202,9 @@ def test_a_batch_that_made_way_is_the_same_again(service: DecisionService, serve
         service.decisions.decide("me", "noisy", count=99, idempotency_key="k").result()
 
 
-def test_the_same_key_completes_an_interrupted_batch(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_key_completes_an_interrupted_batch(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As after a crash: some slices are on disk, and their client got no answer."""
     with closing(three(file)) as service:
         commit, commits = service._commits._commit, list[int]()
@@ -287,7 +298,9 @@ def test_a_tenant_reads_its_log_while_others_read_long_ones(
 
 
 @pytest.mark.parametrize("pending", [700, 2000])
-def test_a_snapshot_holds_up_nobody(file: str, pending: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_holds_up_nobody(
+    file: str, pending: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     served, of_waiting = threading.Event(), portable._of_waiting
 
     def slowly(waiting: Any) -> dict[str, Any]:
@@ -315,13 +328,17 @@ def test_a_snapshot_holds_up_nobody(file: str, pending: int, monkeypatch: pytest
             ).result()
         assert found[0][0] <= len(made)
         state = service.experiments.state("me", "many").result()
-        monkeypatch.setattr(sessions.Session, "save", lambda *_: None)  # the next start reads this snapshot
+        monkeypatch.setattr(
+            sessions.Session, "save", lambda *_: None
+        )  # the next start reads this snapshot
     monkeypatch.undo()
     with closing(quick_service(file)) as service:
         assert service.experiments.state("me", "many").result() == state
 
 
-def test_first_feedback_after_many_decisions_is_quick(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_feedback_after_many_decisions_is_quick(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What the evidence needs of each decision is computed as decisions are made, also when they are replayed."""
     laws, law = list[str](), Running.law
 
@@ -332,7 +349,9 @@ def test_first_feedback_after_many_decisions_is_quick(file: str, monkeypatch: py
     with closing(quick_service(file, snapshot_every=10**9)) as service:
         service.experiments.put("me", "one", CONTEXTUAL, seed=7).result()
         [first, *_] = [
-            service.decisions.decide("me", "one", count=100, context={"subject": f"s{n}"}).result()[0]
+            service.decisions.decide("me", "one", count=100, context={"subject": f"s{n}"}).result()[
+                0
+            ]
             for n in range(6)
         ]
         monkeypatch.setattr(Running, "law", counted)

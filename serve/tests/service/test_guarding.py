@@ -60,9 +60,15 @@ def test_a_service_serves_what_a_guarded_learner_serves(opened: Opened) -> None:
 
 @both_stores
 @pytest.mark.parametrize("drift", [True, False])
-def test_cheapest_arm_and_frozen_keys_replay_to_the_bit(opened: Opened, address: str, drift: bool) -> None:
+def test_cheapest_arm_and_frozen_keys_replay_to_the_bit(
+    opened: Opened, address: str, drift: bool
+) -> None:
     """Whatever is asked in between: a verdict takes in evidence that a log does not tell of."""
-    given: Any = {"cheapest_within": 0.4, "prices": {"a": 1.0, "b": 2.0, "c": 3.0}, "switch_margin": 0.05}
+    given: Any = {
+        "cheapest_within": 0.4,
+        "prices": {"a": 1.0, "b": 2.0, "c": 3.0},
+        "switch_margin": 0.05,
+    }
     rules = dc.Guardrails(risk=0.5, drift=drift, **given)
     service, losses = opened(snapshot_every=90), {"a": 0.1, "b": 0.0, "c": 0.9}
     settings = Settings({"name": "Exp3"}, ARMS, guardrails=rules, log_keys="off", patience=2)
@@ -78,7 +84,9 @@ def test_cheapest_arm_and_frozen_keys_replay_to_the_bit(opened: Opened, address:
         )
         assert (made.exploit, made.explore, made.propensity) == twin[2:5]
         assert (made.drawn, made.guard) == (twin.drawn, twin.guard)
-        assert decide(service, mode="exploit", key=key)[0].exploit == learner.exploit(key=key).exploit
+        assert (
+            decide(service, mode="exploit", key=key)[0].exploit == learner.exploit(key=key).exploit
+        )
         service.decisions.feedback("me", made.id, loss=losses[str(made.explore)]).result()
         learner.observe(twin, losses[str(twin.explore)])
         if turn % 7 == 0:
@@ -114,7 +122,9 @@ def test_changes_are_logged_kept_and_replayed(opened: Opened, address: str) -> N
     assert again.listing.experiments("me").result().items == [before]
     assert decide(again, count=5, idempotency_key="k") == made
     assert {each.exploit for each in decide(again, count=5)} == {"c"}
-    again.experiments.put("me", "one", PLAIN, seed=7).result()  # a client that creates it at every start
+    again.experiments.put(
+        "me", "one", PLAIN, seed=7
+    ).result()  # a client that creates it at every start
     assert again.experiments.get("me", "one").result() == before
     again.close()
     assert faults(address) == []
@@ -130,7 +140,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_wrong_guardrails_and_budgets_are_refused_and_change_nothing(opened: Opened, clock: Clock) -> None:
+def test_wrong_guardrails_and_budgets_are_refused_and_change_nothing(
+    opened: Opened, clock: Clock
+) -> None:
     service = opened()
     service.experiments.put("me", "one", PLAIN, seed=7).result()
     before = change(service, floors={"a": 0.2})
@@ -160,11 +172,15 @@ def test_wrong_guardrails_and_budgets_are_refused_and_change_nothing(opened: Ope
         with pytest.raises(Invalid, match="standard game"):
             service.experiments.put("me", "two", replace(coupled, **rules)).result()
     # Numbers as arms are found by their digits.
-    service.experiments.put("me", "numbers", Settings({"name": "FTPL"}, (1, "1", 2)), seed=7).result()
+    service.experiments.put(
+        "me", "numbers", Settings({"name": "FTPL"}, (1, "1", 2)), seed=7
+    ).result()
     given = {"floors": {"1": 0.1, "2": 0.2}}
     changed = service.experiments.change_guardrails("me", "numbers", given).result()
     assert changed.guardrails.floors == {"1": 0.1, 2: 0.2}
-    limited = service.experiments.set_budget("me", "numbers", {"cost": {"2": 1}, "total": 1}).result()
+    limited = service.experiments.set_budget(
+        "me", "numbers", {"cost": {"2": 1}, "total": 1}
+    ).result()
     assert limited.budget.cost == {2: 1}
     service.experiments.set_budget("me", "one", {"rate": [2, 60.0], "cost": 1, "total": 3}).result()
     modes: Any = ("both", "explore", "both", "explore")
@@ -186,7 +202,9 @@ def test_wrong_guardrails_and_budgets_are_refused_and_change_nothing(opened: Ope
         service.decisions.feedback("me", made[2].id, loss=0.5).result()
 
 
-def test_an_incumbent_by_segment_is_refused_however_it_comes_and_changes_nothing(opened: Opened) -> None:
+def test_an_incumbent_by_segment_is_refused_however_it_comes_and_changes_nothing(
+    opened: Opened,
+) -> None:
     service = opened()
     contextual = Settings({"name": "ContextualLadder", "segments": ["kind"]}, ARMS)
     service.experiments.put("me", "one", contextual, seed=7).result()
@@ -211,7 +229,9 @@ def test_arms_that_are_down_are_not_chosen_and_a_retired_one_is_forgotten(opened
         decide(service, available=["b"])
     service.experiments.retire_arms("me", "one", ["d"]).result()
     assert service.experiments.get("me", "one").result().guardrails == dc.Guardrails(down=["b"])
-    assert service.listing.experiments("me").result().items[0].guardrails == dc.Guardrails(down=["b"])
+    assert service.listing.experiments("me").result().items[0].guardrails == dc.Guardrails(
+        down=["b"]
+    )
     change(service, down=[])
     assert {each.explore for each in decide(service, count=30)} == {"a", "b", "c"}
     assert service.logs.read("me", "one").result()[0].available == ("a", "c")
@@ -221,12 +241,17 @@ def test_replicas_share_one_budget(postgres: str) -> None:
     """Two replicas decide and pay at once, in 200 runs, eight of them at once: after every row of a log, real prices and what is
     set aside are within the budget of both replicas together."""
     services = [quick_service(postgres, snapshot_every=20) for _ in range(2)]
-    declared, limiting = {"a": Fraction(1, 8), "b": Fraction(1, 4), "c": Fraction(1, 2)}, set[str | None]()
+    declared, limiting = (
+        {"a": Fraction(1, 8), "b": Fraction(1, 4), "c": Fraction(1, 2)},
+        set[str | None](),
+    )
 
     def attack(run: int) -> Fraction:
         name, paid = f"run-{run}", dict[str, float]()
         limit: dict[str, Any] = {"allowance": (1.5, 1e9)} if run % 2 else {"total": 1.5}
-        budget = dc.Budget(share=0.5, cost={arm: float(each) for arm, each in declared.items()}, **limit)
+        budget = dc.Budget(
+            share=0.5, cost={arm: float(each) for arm, each in declared.items()}, **limit
+        )
         settings = Settings({"name": "FTPL"}, ARMS, budget=budget)
         services[0].experiments.put("me", name, settings, seed=run).result()
 
@@ -236,7 +261,9 @@ def test_replicas_share_one_budget(postgres: str) -> None:
                 for made in service.decisions.decide("me", name, count=4).result():
                     if made.explore is not None and chance.random() < 0.6:
                         paid[made.id] = chance.random() * float(declared[str(made.explore)])
-                        service.decisions.feedback("me", made.id, loss=0.5, cost=paid[made.id]).result()
+                        service.decisions.feedback(
+                            "me", made.id, loss=0.5, cost=paid[made.id]
+                        ).result()
 
         with ThreadPoolExecutor(2) as both:
             list(both.map(client, range(2)))
@@ -301,10 +328,14 @@ def observed(service: DecisionService, better: str, count: int) -> int:
 
 
 @both_stores
-def test_exploring_falls_when_it_is_decided_and_returns_on_an_alarm(opened: Opened, address: str) -> None:
+def test_exploring_falls_when_it_is_decided_and_returns_on_an_alarm(
+    opened: Opened, address: str
+) -> None:
     service = opened(snapshot_every=70)
     budget = dc.Budget(decided_share=0.25, alarm_every=200)
-    service.experiments.put("me", "one", Settings({"name": "Ladder"}, ARMS, budget=budget), seed=7).result()
+    service.experiments.put(
+        "me", "one", Settings({"name": "Ladder"}, ARMS, budget=budget), seed=7
+    ).result()
     assert observed(service, "a", 120) > 100 - 60
     used = dict(service.experiments.state("me", "one").result().budget_used)
     assert (used["decided"], used["alarms"]) == (1, 0)
@@ -350,10 +381,14 @@ def test_preferences_are_applied_as_losses_and_not_mixed_with_them(opened: Opene
         assert isinstance(error := wrong.exception(), Invalid)
         assert message in str(error)
     with pytest.raises(Invalid, match="needs two arms"):
-        service.experiments.put("me", "x", Settings({"name": "UCB1"}, ARMS, feedback="preference")).result()
+        service.experiments.put(
+            "me", "x", Settings({"name": "UCB1"}, ARMS, feedback="preference")
+        ).result()
 
 
-def test_the_evaluation_tells_what_was_served_from_what_was_drawn(opened: Opened, tmp_path: Path) -> None:
+def test_the_evaluation_tells_what_was_served_from_what_was_drawn(
+    opened: Opened, tmp_path: Path
+) -> None:
     service, loss = opened(), {"a": 0.6, "b": 0.4, "c": 0.5}
     service.experiments.put("me", "one", PLAIN, seed=7).result()
     change(service, pinned="a")
@@ -390,5 +425,7 @@ def test_a_log_whose_guard_was_altered_does_not_replay(file: str) -> None:
         bad = [check.name for check in examine(file) if not check.good and check.name != "disk"]
         assert bad == ["replay of 'one'"], json.dumps([damage, row])
         store = SqliteStore(file)
-        store.run("UPDATE decided SET guard = ?, limited_by = ?, drawn = ?, share = ? WHERE seq = 3", row)
+        store.run(
+            "UPDATE decided SET guard = ?, limited_by = ?, drawn = ?, share = ? WHERE seq = 3", row
+        )
         store.close()

@@ -37,7 +37,9 @@ def labelled(service: DecisionService, made: DecisionRecord, **what: Any) -> Dec
 
 
 @both_stores
-def test_it_is_a_learner_with_labels_and_a_restart_changes_nothing(address: str, clock: Clock) -> None:
+def test_it_is_a_learner_with_labels_and_a_restart_changes_nothing(
+    address: str, clock: Clock
+) -> None:
     """Judged; labelled at once, late, too late or never; never judged; the service closed, killed and replayed."""
     settings = replace(LABELLED, deadline=30.0, expired_loss=5.0)
     service = started(address, settings, clock=clock, snapshot_every=37)
@@ -48,7 +50,11 @@ def test_it_is_a_learner_with_labels_and_a_restart_changes_nothing(address: str,
     for number in range(300):
         mirrored, made = twin.decide(), decided(service)
         assert mirrored.asked is not None
-        assert (made.exploit, made.explore, made.propensity) == (mirrored[2], mirrored[3], mirrored[4])
+        assert (made.exploit, made.explore, made.propensity) == (
+            mirrored[2],
+            mirrored[3],
+            mirrored[4],
+        )
         assert (made.label, made.label_probability) == mirrored.asked[:2]
         if number % 50 == 49:  # nobody judges it
             clock.now += 31.0
@@ -82,7 +88,9 @@ def test_it_is_a_learner_with_labels_and_a_restart_changes_nothing(address: str,
     assert len(queue.decisions) == queue.awaiting > 3
     found = service.verdicts.get("me", "one").result()
     ours, theirs = found.verdict, twin.inference.verdict()
-    assert str(ours.remark).split(", for at most")[1] == str(theirs.remark).split(", for at most")[1]
+    assert (
+        str(ours.remark).split(", for at most")[1] == str(theirs.remark).split(", for at most")[1]
+    )
     assert ours.waiting_for == queue.decisions[0].id
     assert ours == replace(theirs, waiting_for=ours.waiting_for, remark=ours.remark)
     assert found.judge_report == twin.inference.judge()
@@ -91,7 +99,9 @@ def test_it_is_a_learner_with_labels_and_a_restart_changes_nothing(address: str,
 
 
 @pytest.mark.parametrize("position", [None, -0.5])
-def test_the_same_is_answered_again_and_another_value_is_refused(file: str, position: float | None) -> None:
+def test_the_same_is_answered_again_and_another_value_is_refused(
+    file: str, position: float | None
+) -> None:
     service = started(file, ALL)
     made, at_once = decided(service), decided(service)
     say: dict[str, Any] = {"judged": 2.0, "position": position}
@@ -213,7 +223,10 @@ def test_a_store_from_before_labels_goes_on(file: str) -> None:
     service.close()
     store = SqliteStore(file)
     store.begin()
-    added = {"decided": ("label", "label_probability", "share"), "settled": ("judged", "position", "cost")}
+    added = {
+        "decided": ("label", "label_probability", "share"),
+        "settled": ("judged", "position", "cost"),
+    }
     for table, columns in added.items():
         for column in columns:
             store.run(f"ALTER TABLE {table} DROP COLUMN {column}")
@@ -225,7 +238,9 @@ def test_a_store_from_before_labels_goes_on(file: str) -> None:
     service = quick_service(file)
     assert service.experiments.state("me", "one").result() == state
     assert decided(service).label is False
-    assert not service.experiments.put("me", "one", replace(LABELLED, labels=None), seed=7).result()[1]
+    assert not service.experiments.put(
+        "me", "one", replace(LABELLED, labels=None), seed=7
+    ).result()[1]
     assert faults(file) == []
 
 
@@ -255,12 +270,19 @@ def biased(service: DecisionService, rounds: int) -> None:
             label = float(luck.random() < (0.6 if worse else 0.2))
             judged = float(luck.random() < (0.1 if worse else 0.6))
             items.append(
-                Feedback(made.id, 10.0 * label if made.label else None, judged=10.0 * judged, position=1.0)
+                Feedback(
+                    made.id,
+                    10.0 * label if made.label else None,
+                    judged=10.0 * judged,
+                    position=1.0,
+                )
             )
         service.decisions.feedback_many("me", items).result()
 
 
-def test_verdicts_warn_of_the_judge_and_evaluations_are_of_labels(file: str, tmp_path: Path) -> None:
+def test_verdicts_warn_of_the_judge_and_evaluations_are_of_labels(
+    file: str, tmp_path: Path
+) -> None:
     """False alarm: the intervals fail with 5 % for a random seed; this one is fixed. The judge's means are 6 and 1."""
     service = started(
         file, replace(LABELLED, patience=1_000)
@@ -319,18 +341,36 @@ def test_labels_over_http_and_in_metrics(tmp_path: Path) -> None:
             (ids[2], {"loss": 0.5}, 409), (ids[2], {"judged": None}, 422), (ids[2], {"judged": "worse"}, 422),
             (ids[2], {"judged": 0.5, "loss": 0.5, "reward": 0.5}, 422), (ids[2], {"judged": True}, 200),
         ]:  # fmt: skip
-            assert service.http.put(f"/v1/decisions/{id_}/feedback", json=body).status_code == status, body
+            assert (
+                service.http.put(f"/v1/decisions/{id_}/feedback", json=body).status_code == status
+            ), body
         for id_, body, status in [
             (ids[0], {"loss": 1.0}, 200), (ids[0], {"loss": 1.0}, 200), (ids[0], {"loss": 0.5}, 409),
             (ids[2], {}, 422), (ids[2], {"judged": 1.0}, 422), ("none-1", {"loss": 1.0}, 404),
         ]:  # fmt: skip
-            assert service.http.put(f"/v1/decisions/{id_}/label", json=body).status_code == status, body
+            assert (
+                service.http.put(f"/v1/decisions/{id_}/label", json=body).status_code == status
+            ), body
         queue = service.http.get("/v1/experiments/one/labels?limit=1").json()
         assert ([each["id"] for each in queue["decisions"]], queue["awaiting"]) == ([ids[2]], 1)
         metrics = service.http.get("/metrics").text
-        for name, value in (("labels_total", 2.0), ("labels_missing_total", 0.0), ("labels_awaiting", 1.0)):
-            assert f'decoupled_experiment_{name}{{experiment="one",tenant="local"}} {value}' in metrics
+        for name, value in (
+            ("labels_total", 2.0),
+            ("labels_missing_total", 0.0),
+            ("labels_awaiting", 1.0),
+        ):
+            assert (
+                f'decoupled_experiment_{name}{{experiment="one",tenant="local"}} {value}' in metrics
+            )
         assert 'decoupled_experiment_judge_warning{experiment="one",tenant="local"} 0.0' in metrics
-        for wrong in ({"share": 0}, {"share": 0.1, "missing": 2}, {"deadline": 0}, {"rate": 1}, 0.1):
-            answer = service.http.put("/v1/experiments/no", json={"arms": ["a", "b"], "labels": wrong})
+        for wrong in (
+            {"share": 0},
+            {"share": 0.1, "missing": 2},
+            {"deadline": 0},
+            {"rate": 1},
+            0.1,
+        ):
+            answer = service.http.put(
+                "/v1/experiments/no", json={"arms": ["a", "b"], "labels": wrong}
+            )
             assert (answer.status_code, answer.json()["detail"][:6]) == (422, "labels"), wrong

@@ -36,7 +36,9 @@ def items(read: Callable[..., Reply[Any]], *place: str, limit: int, **wanted: An
 
 
 def names(service: DecisionService, limit: int = 2, **wanted: Any) -> list[str]:
-    return [each.name for each in items(service.listing.experiments, "local", limit=limit, **wanted)]
+    return [
+        each.name for each in items(service.listing.experiments, "local", limit=limit, **wanted)
+    ]
 
 
 def seqs(service: DecisionService, limit: int = 3, **wanted: Any) -> list[int]:
@@ -71,7 +73,9 @@ def test_experiments_are_filtered_and_sorted(address: str, clock: Clock) -> None
     assert names(service, prefix="zzz") == []
 
 
-def test_a_page_continues_where_the_last_one_ended_whatever_is_added(file: str, clock: Clock) -> None:
+def test_a_page_continues_where_the_last_one_ended_whatever_is_added(
+    file: str, clock: Clock
+) -> None:
     service = quick_service(file, clock=clock)
     for name in ("b", "d", "f"):
         service.experiments.put("local", name, FTPL).result()
@@ -108,7 +112,9 @@ def test_decisions_are_filtered_and_sorted(address: str, monkeypatch: pytest.Mon
         s for s, is_, _ in expected if is_ == "unobserved"
     ]
     wanted = {"country": "de", "odd.one": "1"}
-    assert seqs(service, tags=wanted, sort="made_at") == [s for s, _, tag in expected if tag == "de1"]
+    assert seqs(service, tags=wanted, sort="made_at") == [
+        s for s, _, tag in expected if tag == "de1"
+    ]
     assert seqs(service, tags={"country": "it"}) == []
     [applied, *_] = service.listing.decisions("local", "x", status="applied").result().items
     assert applied == service.decisions.get("local", applied.id).result(), "the same as by its id"
@@ -173,10 +179,14 @@ def test_what_cannot_be_looked_for_never_reaches_the_database(direct: DecisionSe
         for name in ("policy", "prefix", "after")
     ]
     reads += [
-        partial(audit, "bank", **{name: text}) for text in UNFINDABLE for name in ("subject", "action")
+        partial(audit, "bank", **{name: text})
+        for text in UNFINDABLE
+        for name in ("subject", "action")
     ]
     reads += [
-        partial(lists, "bank", after=each, sort=sort) for sort, found in CURSORS.items() for each in found
+        partial(lists, "bank", after=each, sort=sort)
+        for sort, found in CURSORS.items()
+        for each in found
     ]
     reads += [
         partial(direct.listing.decisions, "bank", "one", after=cursor("-made_at", each))
@@ -193,7 +203,9 @@ def test_what_cannot_be_looked_for_never_reaches_the_database(direct: DecisionSe
 
 @both_stores
 @pytest.mark.parametrize("value", ["\0", "\ud800", 10**30])
-def test_a_value_no_database_takes_fails_its_command_alone(direct: DecisionService, value: Any) -> None:
+def test_a_value_no_database_takes_fails_its_command_alone(
+    direct: DecisionService, value: Any
+) -> None:
     def look(session: Session) -> Any:
         column = "id" if isinstance(value, int) else "name"
         return session.store.run(f"SELECT name FROM experiments WHERE {column} = ?", (value,))
@@ -205,13 +217,17 @@ def test_a_value_no_database_takes_fails_its_command_alone(direct: DecisionServi
     if isinstance(value, int):
         return
 
-    def add(session: Session) -> None:  # which is found out when the rows of all commands are written
+    def add(
+        session: Session,
+    ) -> None:  # which is found out when the rows of all commands are written
         session.record(value, "bank", "one")
 
     [found] = together(direct, lambda: direct._commits.submit(add))
     assert not isinstance(found.exception(60), StoreError)
     about = Reference("name", "bank", value)  # which is looked for before any command runs
-    [found] = together(direct, lambda: direct._commits.submit(lambda session: session.get(about), about))
+    [found] = together(
+        direct, lambda: direct._commits.submit(lambda session: session.get(about), about)
+    )
     error = found.exception(60)
     assert isinstance(error, NotFound) or type(error) is ServiceError
     assert direct.ready()

@@ -74,17 +74,28 @@ def test_memory_does_not_grow_with_the_number_of_experiments(file: str, clock: C
         assert service.decisions.feedback("me", made.id, loss=0.5).result().status == "applied"
     assert service.counters()["experiments"] == FEW
     assert objects() - before <= FEW
-    assert service.counters()["decisions"] == service.counters()["observed"] == 40, "it stays counted"
+    assert service.counters()["decisions"] == service.counters()["observed"] == 40, (
+        "it stays counted"
+    )
 
 
 @both_stores
-def test_it_comes_back_to_the_bit(address: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_comes_back_to_the_bit(
+    address: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same traffic over a service that keeps everything in memory gives the same answers."""
-    monkeypatch.setattr(session, "_FEW_ROWS", 5)  # some are restored from a snapshot, some from the log
+    monkeypatch.setattr(
+        session, "_FEW_ROWS", 5
+    )  # some are restored from a snapshot, some from the log
     clock, twin_clock = Clock(), Clock()
     service = quick_service(address, clock=clock, experiments_in_memory=2)
     twin = quick_service(str(tmp_path / "twin.db"), clock=twin_clock)
-    policies: list[dict[str, Any]] = [{"name": "FTPL"}, RECOMMENDED, {"name": "Exp3"}, {"name": "TopTwo"}]
+    policies: list[dict[str, Any]] = [
+        {"name": "FTPL"},
+        RECOMMENDED,
+        {"name": "Exp3"},
+        {"name": "TopTwo"},
+    ]
     names = [str(place) for place in range(4)]
     for each in (service, twin):
         for place, name in enumerate(names):
@@ -100,7 +111,9 @@ def test_it_comes_back_to_the_bit(address: str, tmp_path: Any, monkeypatch: pyte
 
 
 @both_stores
-def test_deadlines_pass_for_experiments_that_are_not_in_memory(opened: Opened, clock: Clock) -> None:
+def test_deadlines_pass_for_experiments_that_are_not_in_memory(
+    opened: Opened, clock: Clock
+) -> None:
     """Those that left it, and those that a service which has just started never had."""
     service = opened(experiments_in_memory=2)
     made = 18
@@ -129,7 +142,9 @@ def test_deadlines_pass_for_experiments_that_are_not_in_memory(opened: Opened, c
         more, slices = housekeep(service), slices + 1
         assert len(service._session.in_memory()) <= 2
     assert expired() == 2 * made + 1
-    assert slices >= made // decisions.AT_ONCE, "they are looked at in parts, and commands run in between"
+    assert slices >= made // decisions.AT_ONCE, (
+        "they are looked at in parts, and commands run in between"
+    )
     assert service.experiments.state("me", "7").result().pending == 0
     assert service.experiments.state("me", "3").result().pending == 1, "that one is not due yet"
     assert service.experiments.state("me", "other").result().pending == 1
@@ -148,7 +163,9 @@ def test_deadlines_pass_for_experiments_that_are_not_in_memory(opened: Opened, c
     while housekeep(service):
         pass
     assert due() == [], "nothing is looked at again before it can be due"
-    assert service.experiments.state("me", "other").result().pending == 1, "its feedback may still come"
+    assert service.experiments.state("me", "other").result().pending == 1, (
+        "its feedback may still come"
+    )
 
 
 def held_restores(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
@@ -183,7 +200,9 @@ def test_a_long_restore_holds_up_nobody_else(
     state = service.experiments.state("me", "large")
     for _ in range(5):  # also pushes out what is restored and not yet used
         assert len(service.decisions.decide("me", "small").result()) == 1
-    assert service.experiments.get("me", "large").result().name == "large", "its settings are known at once"
+    assert service.experiments.get("me", "large").result().name == "large", (
+        "its settings are known at once"
+    )
     assert not any(each.done() for each in waiting)
     assert not state.done()
     go.set()
@@ -193,7 +212,9 @@ def test_a_long_restore_holds_up_nobody_else(
     assert kept.decisions == 40
 
 
-def test_a_failed_restore_can_be_repeated(file: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_restore_can_be_repeated(
+    file: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     service = quick_service(file, clock=clock)
     for name in ("large", "small"):
         service.experiments.put("me", name, PLAIN, seed=7).result()
@@ -212,7 +233,9 @@ def test_a_failed_restore_can_be_repeated(file: str, clock: Clock, monkeypatch: 
     assert len(service.decisions.decide("me", "large").result()) == 1
 
 
-def test_closing_during_a_restore_answers_who_waits(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_during_a_restore_answers_who_waits(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     service = started(file, PLAIN, name="large")
     service.decisions.decide("me", "large", count=40).result()
     killed(service)

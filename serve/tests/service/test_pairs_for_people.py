@@ -23,7 +23,11 @@ LABELLED: dict[str, Any] = {"arms": ["a", "b"], "labels": {"share": 1.0}}
 
 
 def kept(
-    service: DecisionService, count: int = 1, name: str = "one", settings: Settings = SETTINGS, **more: Any
+    service: DecisionService,
+    count: int = 1,
+    name: str = "one",
+    settings: Settings = SETTINGS,
+    **more: Any,
 ) -> list[str]:
     """Decisions that await a label, with their pairs; their ids."""
     service.experiments.put("me", name, settings, seed=7).result()
@@ -31,7 +35,9 @@ def kept(
     for number, each in enumerate(made):
         judged: Any = "explore" if settings.feedback == "preference" else 0.25
         service.decisions.feedback("me", each, judged=judged).result()
-        pair = Pair("POST /chat", f"{SECRET} {number}", f"exploit {number}", f"explore {number}", **more)
+        pair = Pair(
+            "POST /chat", f"{SECRET} {number}", f"exploit {number}", f"explore {number}", **more
+        )
         service.pairs.keep("me", each, pair, 7.0).result()
     return made
 
@@ -58,12 +64,15 @@ def loss_of(service: DecisionService, id: str) -> float | None:  # noqa: A002
 def test_a_label_is_the_loss_of_the_explored_arm_and_is_given_once(opened: Opened) -> None:
     service = opened()
     ids = kept(service, 3, low=0.2, high=0.6)
-    for id, preferred, loss in zip(ids, ("explore", "exploit", "tie"), (0.2, 0.6, 0.4), strict=True):  # noqa: A001
+    answers = (("explore", 0.2), ("exploit", 0.6), ("tie", 0.4))
+    for pair_id, (preferred, loss) in zip(ids, answers, strict=True):
         pair = take(service)
-        assert pair.request.endswith(str(ids.index(id))), "the one that waited longest comes first"
+        assert pair.request.endswith(str(ids.index(pair_id))), (
+            "the one that waited longest comes first"
+        )
         label(service, pair, preferred)
         label(service, pair, preferred)
-        assert loss_of(service, id) == pytest.approx(loss)
+        assert loss_of(service, pair_id) == pytest.approx(loss)
         with pytest.raises(Conflict, match="label already"):
             label(service, pair, "exploit" if preferred == "explore" else "explore")
     assert service.pairs.lease("me", "one", "key ann").result() == (None, 0)
@@ -73,7 +82,9 @@ def test_a_label_is_the_loss_of_the_explored_arm_and_is_given_once(opened: Opene
 
 
 @pytest.mark.parametrize(("takes", "worst"), [("loss", 10.0), ("preference", 1.0)])
-def test_without_own_losses_a_pair_has_the_experiments(opened: Opened, takes: Any, worst: float) -> None:
+def test_without_own_losses_a_pair_has_the_experiments(
+    opened: Opened, takes: Any, worst: float
+) -> None:
     service = opened()
     [id] = kept(service, settings=replace(SETTINGS, feedback=takes, loss_range=(0.0, worst)))  # noqa: A001
     label(service, take(service), "exploit")
@@ -81,7 +92,9 @@ def test_without_own_losses_a_pair_has_the_experiments(opened: Opened, takes: An
 
 
 @both_stores
-def test_nobody_gets_the_pair_of_another_until_its_lease_has_run_out(opened: Opened, clock: Clock) -> None:
+def test_nobody_gets_the_pair_of_another_until_its_lease_has_run_out(
+    opened: Opened, clock: Clock
+) -> None:
     service = opened()
     kept(service, 2)
     first, second = take(service, "key ann"), take(service, "key bob")
@@ -120,7 +133,8 @@ def test_two_processes_never_give_the_same_pair_to_two_people(address: str) -> N
         service = services[0]
         list(
             pool.map(
-                lambda n: services[n % len(services)].pairs.lease("me", "one", "key 0").result(), range(20)
+                lambda n: services[n % len(services)].pairs.lease("me", "one", "key 0").result(),
+                range(20),
             )
         )
     held = service._session.store.open_pairs()
@@ -129,7 +143,9 @@ def test_two_processes_never_give_the_same_pair_to_two_people(address: str) -> N
 
 
 def judge(running: Service, id: str) -> None:  # noqa: A002
-    assert running.http.put(f"/v1/decisions/{id}/feedback", json={"judged": 0.25}).status_code == 200
+    assert (
+        running.http.put(f"/v1/decisions/{id}/feedback", json={"judged": 0.25}).status_code == 200
+    )
 
 
 def test_the_order_is_drawn_and_says_nothing(opened: Opened) -> None:
@@ -183,7 +199,9 @@ def test_pairs_expire(opened: Opened, clock: Clock, file: str) -> None:
     assert service.pairs.lease("me", "one", "key ann").result() == (None, 0)
     assert SECRET.encode() in Path(f"{file}-pairs").read_bytes()
     service.pairs.sweep()
-    assert SECRET.encode() not in Path(f"{file}-pairs").read_bytes(), "what is deleted is overwritten"
+    assert SECRET.encode() not in Path(f"{file}-pairs").read_bytes(), (
+        "what is deleted is overwritten"
+    )
 
 
 @both_stores
@@ -208,19 +226,27 @@ def test_the_service_deletes_by_itself(file: str, monkeypatch: pytest.MonkeyPatc
     clock = Clock()
     kept(quick_service(file, clock=clock))
     clock.now += 8 * 86_400.0
-    wait_for(lambda: SECRET.encode() not in Path(f"{file}-pairs").read_bytes(), "the file to be swept")
+    wait_for(
+        lambda: SECRET.encode() not in Path(f"{file}-pairs").read_bytes(), "the file to be swept"
+    )
 
 
 @both_stores
-def test_no_backup_export_log_or_audit_has_a_pair(address: str, tmp_path: Path, lines: StringIO) -> None:
-    with served(address if address.startswith("postgres") else tmp_path, backups=tmp_path) as running:
+def test_no_backup_export_log_or_audit_has_a_pair(
+    address: str, tmp_path: Path, lines: StringIO
+) -> None:
+    with served(
+        address if address.startswith("postgres") else tmp_path, backups=tmp_path
+    ) as running:
         running.create("one", **LABELLED)
         made = running.decide("one")
         judge(running, made["id"])
         body = {"request": SECRET, "exploit": SECRET, "explore": SECRET}
         answer = running.http.put(f"/v1/decisions/{made['id']}/pair", json=body)
         assert answer.status_code == 200, answer.text
-        bad = running.http.put(f"/v1/decisions/{made['id']}/pair", json={**body, "request": [SECRET]})
+        bad = running.http.put(
+            f"/v1/decisions/{made['id']}/pair", json={**body, "request": [SECRET]}
+        )
         found = running.http.post("/v1/experiments/one/pairs/lease").json()
         assert found["pair"]["first"] == SECRET
         backup = running.http.post("/v1/backups").json()["file"]
@@ -232,7 +258,9 @@ def test_no_backup_export_log_or_audit_has_a_pair(address: str, tmp_path: Path, 
         assert SECRET not in text
     assert SECRET.encode() not in (tmp_path / backup).read_bytes()
     if not address.startswith("postgres"):
-        assert SECRET.encode() in (tmp_path / "store.db-pairs").read_bytes(), "the test would find it"
+        assert SECRET.encode() in (tmp_path / "store.db-pairs").read_bytes(), (
+            "the test would find it"
+        )
         assert SECRET.encode() not in (tmp_path / "store.db").read_bytes()
         assert (tmp_path / "store.db-pairs").stat().st_mode & 0o77 == 0
 
@@ -258,7 +286,9 @@ def test_a_key_that_labels_can_do_nothing_else(tmp_path: Path) -> None:
                     continue
                 if path == labels.replace("one", "{name}"):
                     continue
-                where = path.replace("{name}", "one").replace("{id}", ids[0]).replace("{key}", "one")
+                where = (
+                    path.replace("{name}", "one").replace("{id}", ids[0]).replace("{key}", "one")
+                )
                 sent: dict[str, Any] = {} if method in ("get", "delete", "head") else {"json": {}}
                 assert status(method.upper(), where, "label", **sent) == 403, (method, path)
         assert status("PUT", f"/v1/decisions/{ids[0]}/pair", "label", json=body) == 403

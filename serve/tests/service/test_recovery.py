@@ -59,12 +59,15 @@ def test_a_service_continues_where_it_stopped(file: str, tmp_path: Path, every: 
             service._session.store.close()
         service = quick_service(file, clock=clock, snapshot_every=every)
         assert (
-            service.experiments.state("me", "one").result() == twin.experiments.state("me", "one").result()
+            service.experiments.state("me", "one").result()
+            == twin.experiments.state("me", "one").result()
         )
     assert faults(file, now=clock) == []
 
 
-def test_another_process_replays_to_the_same_state(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_process_replays_to_the_same_state(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ids of a learner depend on a secret of its process; what an experiment saves does not."""
     clock = Clock()
     service = started(file, PLAIN, clock=clock, snapshot_every=7)
@@ -84,9 +87,13 @@ def test_every_policy_is_replayed_bit_for_bit(file: str) -> None:
     ]
     service = quick_service(file, snapshot_every=25)
     for place, policy in enumerate(policies):
-        service.experiments.put("me", str(place), Settings(policy, ("a", "b", "c")), seed=place).result()
+        service.experiments.put(
+            "me", str(place), Settings(policy, ("a", "b", "c")), seed=place
+        ).result()
         made = [
-            each for _ in range(20) for each in service.decisions.decide("me", str(place), count=2).result()
+            each
+            for _ in range(20)
+            for each in service.decisions.decide("me", str(place), count=2).result()
         ]
         for turn, each in enumerate(made[::-1]):
             service.decisions.feedback("me", each.id, loss=turn % 3 / 2).result()
@@ -111,7 +118,9 @@ class Failing(SqliteStore):
             raise StoreError("the answer was lost")
 
 
-def test_a_commit_that_fails_acknowledges_nothing_and_a_lost_answer_is_found_by_its_key(file: str) -> None:
+def test_a_commit_that_fails_acknowledges_nothing_and_a_lost_answer_is_found_by_its_key(
+    file: str,
+) -> None:
     store = Failing(file, synchronous="OFF")
     service = DecisionService(store)
     twin = dc.FTPL().start(["a", "b", "c"], seed=7)
@@ -137,7 +146,9 @@ def test_a_commit_that_fails_acknowledges_nothing_and_a_lost_answer_is_found_by_
     [second] = service.decisions.decide("me", "one", idempotency_key="k").result()
     assert (second.exploit, second.explore) == twin.decide()[2:4]
     store.failing = "after"  # what was committed, and whose answer was lost, is found by its key
-    assert isinstance(service.decisions.decide("me", "one", idempotency_key="l").exception(), StoreError)
+    assert isinstance(
+        service.decisions.decide("me", "one", idempotency_key="l").exception(), StoreError
+    )
     store.failing = ""
     [found] = service.decisions.decide("me", "one", idempotency_key="l").result()
     assert found.id.endswith("-3")
@@ -232,7 +243,9 @@ def test_a_damaged_log_raises_an_error(file: str, damage: str) -> None:
     assert len(other.result()) == 1
 
 
-def test_migrations_run_once_whole_or_not(file: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_migrations_run_once_whole_or_not(
+    file: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With a made-up one, on a store that has decisions."""
 
     def known(migrations: tuple[tuple[str, ...], ...]) -> None:
@@ -265,7 +278,9 @@ def test_migrations_run_once_whole_or_not(file: str, clock: Clock, monkeypatch: 
     monkeypatch.undo()
     store = SqliteStore(file)
     assert store.run("SELECT name FROM sqlite_schema WHERE name = 'u'") == []
-    with pytest.raises(StoreError, match=f"version {len(more)} and this release knows {len(more) - 1}"):
+    with pytest.raises(
+        StoreError, match=f"version {len(more)} and this release knows {len(more) - 1}"
+    ):
         store.migrate(0.0)
     store.close()
 
@@ -315,7 +330,9 @@ def test_replicas_at_once_apply_each_loss_once(postgres: str) -> None:
                 == made
             )
             for each in made:
-                answers = [service.decisions.feedback("me", each.id, loss=0.5) for service in services]
+                answers = [
+                    service.decisions.feedback("me", each.id, loss=0.5) for service in services
+                ]
                 assert len({answer.result() for answer in answers}) == 1
 
     with ThreadPoolExecutor(4) as pool:
@@ -325,7 +342,9 @@ def test_replicas_at_once_apply_each_loss_once(postgres: str) -> None:
         assert (state.decisions, state.applied, state.round) == (160, 160, 161)
         service.close()
     _recompute(postgres)
-    assert [check for check in examine(postgres) if not check.good and check.name != "durability"] == []
+    assert [
+        check for check in examine(postgres) if not check.good and check.name != "durability"
+    ] == []
 
 
 def _recompute(address: str) -> None:
@@ -346,7 +365,9 @@ def _recompute(address: str) -> None:
     whole.close()
 
 
-def test_a_paused_replica_blocks_none(postgres: str, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+def test_a_paused_replica_blocks_none(
+    postgres: str, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
     """It stops inside a transaction: the server ends it, the others go on, and it says so when it wakes."""
     from decoupled_serve.service.store import postgres as postgres_store
 

@@ -44,7 +44,9 @@ def twin() -> dc.Learner:
 
 
 def records(content: list[dict[str, Any]]) -> list[tuple[Any, float, float]]:
-    return [(3 if r["explore"] == "3" else r["explore"], r["propensity"], r["loss"]) for r in content]
+    return [
+        (3 if r["explore"] == "3" else r["explore"], r["propensity"], r["loss"]) for r in content
+    ]
 
 
 def replay(service: DecisionService, path: Path, kind: Any = "jsonl", **options: Any) -> Any:
@@ -56,7 +58,9 @@ def estimates(service: DecisionService) -> list[float]:
 
 
 @both_stores
-def test_it_learns_as_a_learner_does(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_learns_as_a_learner_does(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(replaying, "AT_ONCE", 7)
     service, learner, content = started(address, snapshot_every=2), twin(), rows()
     found = replay(service, written(tmp_path, content))
@@ -65,7 +69,11 @@ def test_it_learns_as_a_learner_does(address: str, tmp_path: Path, monkeypatch: 
     assert estimates(service) == learner.estimates().tolist()
     assert found.state_version == service.experiments.get("local", "x").result().state_version == 6
     [made], same = service.decisions.decide("local", "x").result(), learner.decide()
-    assert (made.exploit, made.explore, made.propensity) == (same.exploit, same.explore, same.propensity)
+    assert (made.exploit, made.explore, made.propensity) == (
+        same.exploit,
+        same.explore,
+        same.propensity,
+    )
     changes = service.audit.read("local", action="log.replay").result()
     assert [each.new["before"] for each in changes] == [35, 28, 21, 14, 7, 0], "newest first"
     again = replay(service, written(tmp_path, content))
@@ -78,7 +86,9 @@ def test_it_learns_as_a_learner_does(address: str, tmp_path: Path, monkeypatch: 
     assert faults(address) == []
 
 
-def test_an_interrupted_replay_resumes(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_replay_resumes(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(replaying, "AT_ONCE", 7)
     service, learner, content = started(file), twin(), rows()
     path = written(tmp_path, content)
@@ -120,7 +130,9 @@ def test_an_export_can_be_replayed(file: str, tmp_path: Path, kind: str) -> None
     noise = random.Random(3)
     learner = twin()
     for n in range(30):
-        [made] = service.decisions.decide("local", "x", mode="exploit" if n % 5 == 4 else "both").result()
+        [made] = service.decisions.decide(
+            "local", "x", mode="exploit" if n % 5 == 4 else "both"
+        ).result()
         if n % 5 < 3:
             service.decisions.feedback("local", made.id, loss=10 * noise.random()).result()
     path = tmp_path / f"log.{kind}"
@@ -130,10 +142,15 @@ def test_an_export_can_be_replayed(file: str, tmp_path: Path, kind: str) -> None
     assert (found.rows, found.learned) == (30, 18)
     logged = [row for row in service.logs.read("local", "x").result() if row.status == "applied"]
     learner.replay([(row.explore, row.propensity, row.loss) for row in logged])
-    assert list(service.experiments.state("local", "y").result().estimates) == learner.estimates().tolist()
+    assert (
+        list(service.experiments.state("local", "y").result().estimates)
+        == learner.estimates().tolist()
+    )
 
 
-def test_a_bad_log_changes_nothing_and_warnings_say_what_may_be_claimed(file: str, tmp_path: Path) -> None:
+def test_a_bad_log_changes_nothing_and_warnings_say_what_may_be_claimed(
+    file: str, tmp_path: Path
+) -> None:
     service = started(file)
     changes: list[tuple[dict[str, Any], str]] = [
         ({"propensity": None}, "40 of 40 rows with a loss have no propensity"),
@@ -167,7 +184,9 @@ def test_a_bad_log_changes_nothing_and_warnings_say_what_may_be_claimed(file: st
 def test_a_log_without_chance_needs_a_word(file: str, tmp_path: Path) -> None:
     means = Settings(dc.UCB1().to_dict(), ARMS, loss_range=(0.0, 10.0))
     service, learner = started(file, means), dc.UCB1().start(list(ARMS), seed=7, loss_range=(0, 10))
-    content = [{"explore": row["explore"], "propensity": None, "loss": row["loss"]} for row in rows()]
+    content = [
+        {"explore": row["explore"], "propensity": None, "loss": row["loss"]} for row in rows()
+    ]
     path = written(tmp_path, content)
     with pytest.raises(Invalid, match="unrandomised=true"):
         replay(service, path)
@@ -193,7 +212,9 @@ def test_archived_experiments_and_preferences_are_refused(file: str, tmp_path: P
 ARMS_OF_LEARNERS = ("a", "b", 3)
 
 
-def trained(policy: Any = None, rounds: int = 30, watched: bool = False, **options: Any) -> dc.Learner:
+def trained(
+    policy: Any = None, rounds: int = 30, watched: bool = False, **options: Any
+) -> dc.Learner:
     """A learner that has seen something, with decisions that await feedback."""
     learner: dc.Learner = (policy or dc.Ladder()).start(list(ARMS_OF_LEARNERS), seed=7, **options)
     if watched:
@@ -224,7 +245,9 @@ def go_on(service: DecisionService, learner: dc.Learner, rounds: int = 25) -> No
         assert same(made, twin)
         service.decisions.feedback("local", made.id, loss=loss).result()
         learner.observe(twin, loss=loss)
-    assert service.experiments.state("local", "x").result().estimates == tuple(learner.estimates().tolist())
+    assert service.experiments.state("local", "x").result().estimates == tuple(
+        learner.estimates().tolist()
+    )
 
 
 @pytest.mark.parametrize("policy", [dc.Ladder(), dc.FTPL(), dc.TsallisINF(), dc.UCB1()])
@@ -232,7 +255,9 @@ def test_an_experiment_goes_on_bit_for_bit_and_so_does_the_way_back(file: str, p
     learner = trained(policy)
     text = learner.to_json()
     service = quick_service(file, snapshot_every=20)
-    made, created = service.experiments.put("local", "x", settings_of(learner), learner=text).result()
+    made, created = service.experiments.put(
+        "local", "x", settings_of(learner), learner=text
+    ).result()
     assert (created, made.state_version) == (True, 0)
     go_on(service, learner)
     service.close()
@@ -244,12 +269,18 @@ def test_an_experiment_goes_on_bit_for_bit_and_so_does_the_way_back(file: str, p
     back = dc.Learner.from_json(again.experiments.learner("local", "x").result())
     assert (back.pending, back.round) == ((), learner.round)
     for _ in range(10):
-        [one], two, three = again.decisions.decide("local", "x").result(), learner.decide(), back.decide()
+        [one], two, three = (
+            again.decisions.decide("local", "x").result(),
+            learner.decide(),
+            back.decide(),
+        )
         assert same(one, two)
         assert same(one, three)
     again.decisions.feedback("local", waiting.id, loss=0.5).result()
     learner.observe(twin, loss=0.5)
-    assert again.experiments.state("local", "x").result().estimates == tuple(learner.estimates().tolist())
+    assert again.experiments.state("local", "x").result().estimates == tuple(
+        learner.estimates().tolist()
+    )
     again.close()
     assert faults(file) == []
 

@@ -16,7 +16,9 @@ ARMS = ("a", "b")
 
 
 def create(service: DecisionService, name: str, **options: Any) -> None:
-    service.experiments.put("local", name, Settings({"name": "FTPL"}, ARMS, **options), seed=7).result()
+    service.experiments.put(
+        "local", name, Settings({"name": "FTPL"}, ARMS, **options), seed=7
+    ).result()
 
 
 def counts(service: DecisionService, name: str) -> Counts:
@@ -47,7 +49,9 @@ def test_counts_are_of_what_this_process_did_and_never_fall(opened: Opened, cloc
     assert second.counters()["decisions"] == 2
 
 
-def test_the_first_experiments_have_their_own_counts_and_the_rest_are_summed(opened: Opened) -> None:
+def test_the_first_experiments_have_their_own_counts_and_the_rest_are_summed(
+    opened: Opened,
+) -> None:
     service = opened()
     service.watch_experiments(2)
     for name, count in (("one", 1), ("two", 2), ("three", 3), ("four", 4), ("one", 10)):
@@ -69,7 +73,9 @@ def test_the_first_experiments_have_their_own_counts_and_the_rest_are_summed(ope
     assert service.counters()["decisions"] == 20
 
 
-def test_guardrails_and_budgets_are_counted_and_what_was_not_committed_is_not(opened: Opened) -> None:
+def test_guardrails_and_budgets_are_counted_and_what_was_not_committed_is_not(
+    opened: Opened,
+) -> None:
     service = opened()
     service.watch_experiments(1)
     create(service, "models")

@@ -38,7 +38,9 @@ def timeless(found: Judged) -> Judged:
     told = found.verdict
     number = None if told.waiting_for is None else told.waiting_for.rpartition("-")[2]
     remark = None if told.remark is None else told.remark.partition(" wait")[0]
-    return replace(found, verdict=replace(told, waiting_for=number, waiting_until=None, remark=remark))
+    return replace(
+        found, verdict=replace(told, waiting_for=number, waiting_until=None, remark=remark)
+    )
 
 
 def use(service: DecisionService, rounds: int, seed: int = 1, **wanted: Any) -> None:
@@ -74,7 +76,10 @@ def test_a_verdict_is_that_of_a_watched_learner(file: str, drift: bool) -> None:
     found = judged(service)
     assert found.verdict == learner.inference.verdict()
     assert {each.arm: each.loss for each in found.arms} == learner.inference.intervals()
-    assert (found.exploited, found.regret) == (learner.inference.exploited(), learner.inference.regret())
+    assert (found.exploited, found.regret) == (
+        learner.inference.exploited(),
+        learner.inference.regret(),
+    )
     assert found.regret == service.experiments.state("me", "one").result().regret
     assert (found.risk, found.drift, found.observed, found.since) == (0.1, drift, 150, None)
     assert found.regret_against == "a"
@@ -113,7 +118,9 @@ def test_a_verdict_is_new_when_a_decision_is_left_out(file: str) -> None:
     held, *rest = service.decisions.decide("me", "one", count=3).result()
     for each in rest:
         service.decisions.feedback("me", each.id, loss=0.5).result()
-    waits = f"2 losses wait for that of decision {held.id}, for at most 3 more decisions, or until 20"
+    waits = (
+        f"2 losses wait for that of decision {held.id}, for at most 3 more decisions, or until 20"
+    )
     assert judged(service).verdict.text.startswith(f"too early: {waits}")
     service.decisions.decide("me", "one", count=3).result()
     found = judged(service)
@@ -143,7 +150,11 @@ def test_the_evidence_gives_up_by_rows_of_the_log_which_replay_to_the_bit(
     [other] = service.decisions.decide("me", "one").result()
     clock.now += 1_799.0
     found = judged(service).verdict
-    assert (found.observed, found.waiting, found.left_out) == (before.observed, 20, before.verdict.left_out)
+    assert (found.observed, found.waiting, found.left_out) == (
+        before.observed,
+        20,
+        before.verdict.left_out,
+    )
     assert (found.waiting_for, found.waiting_decisions) == (held.id, 979)
     assert found.waiting_until == moment(clock.now + 1.0)
     assert f"or until {found.waiting_until}" in (found.remark or "")
@@ -283,7 +294,9 @@ def test_a_history_shows_what_was_shown_at_the_time(file: str, policy: str) -> N
 def test_a_history_of_many_arms_shows_those_that_are_exploited_most(file: str) -> None:
     service = quick_service(file)
     arms = tuple(range(2 * MOST_ARMS))
-    service.experiments.put("me", "one", Settings({"name": "FollowTheLeader"}, arms), seed=7).result()
+    service.experiments.put(
+        "me", "one", Settings({"name": "FollowTheLeader"}, arms), seed=7
+    ).result()
     for _ in range(60):
         [made] = service.decisions.decide("me", "one").result()
         service.decisions.feedback("me", made.id, loss=0.0 if made.explore == 33 else 1.0).result()
@@ -296,7 +309,12 @@ def test_a_history_of_many_arms_shows_those_that_are_exploited_most(file: str) -
 
 GATED_MEANS = {"current": 0.5, "next": 0.2, "bad": 0.9}
 # What Flagger sends with its hooks.
-HOOK = {"name": "checkout", "namespace": "shop", "phase": "WaitingPromotion", "checksum": "85d557f47b"}
+HOOK = {
+    "name": "checkout",
+    "namespace": "shop",
+    "phase": "WaitingPromotion",
+    "checksum": "85d557f47b",
+}
 
 
 def watched(
@@ -329,7 +347,9 @@ COMPARED = [
 
 
 @pytest.mark.parametrize(("arm", "against", "margin", "state", "text"), COMPARED)
-def test_a_gate_has_a_margin(arm: str, against: str | None, margin: float, state: str, text: str) -> None:
+def test_a_gate_has_a_margin(
+    arm: str, against: str | None, margin: float, state: str, text: str
+) -> None:
     found = gate_of(watched(GATED_MEANS, 600), arm, against, margin)
     assert (found.state, found.text) == (state, f"{text} (95 %, as of round 1,800)")
     scaled = gate_of(watched(GATED_MEANS, 600, losses=(100.0, 300.0)), arm, against, 200.0 * margin)
@@ -347,7 +367,10 @@ def test_until_the_evidence_is_in_it_waits_and_an_incumbent_is_what_it_compares_
     assert [each.arm for each in gate_of(with_one, "next", None, 0.0).against] == ["current"]
     assert [each.arm for each in gate_of(with_one, "current", None, 0.0).against] == ["next", "bad"]
     fresh = watched(GATED_MEANS, 1)
-    for arm, against, wrong in (("nxt", None, "arm = 'nxt'"), ("next", "curent", "against = 'curent'")):
+    for arm, against, wrong in (
+        ("nxt", None, "arm = 'nxt'"),
+        ("next", "curent", "against = 'curent'"),
+    ):
         with pytest.raises(Invalid, match=wrong):
             gate_of(fresh, arm, against, 0.0)
     with pytest.raises(Invalid, match="is the arm at the gate"):
@@ -412,7 +435,11 @@ def test_the_status_says_whether_it_is_open(service: Service, method: str) -> No
     opened = ask(service, method, arm="next", against="current", margin=0.02)
     assert opened.status_code == 200
     assert opened.json()["open"] is True
-    for query in ({"arm": "bad"}, {"arm": "next", "when": "failed"}, {"arm": "next", "margin": -0.9}):
+    for query in (
+        {"arm": "bad"},
+        {"arm": "next", "when": "failed"},
+        {"arm": "next", "margin": -0.9},
+    ):
         refused = ask(service, method, **query)
         assert refused.status_code == 409, query
         assert refused.json()["open"] is False
@@ -434,7 +461,9 @@ def test_the_command_has_the_status_in_its_exit_status(service: Service, tmp_pat
     file = tmp_path / "key"
     file.write_text(service.key("read")["Authorization"].removeprefix("Bearer "))
     reached = ["--url", service.url, "--key-file", str(file)]
-    said = run("client", "gate", "checkout", "next", "--against", "current", "--margin", "0.02", *reached)
+    said = run(
+        "client", "gate", "checkout", "next", "--against", "current", "--margin", "0.02", *reached
+    )
     assert (said.exit_code, said.stdout) == (
         0,
         "next is not worse than current by more than 0.02 (95 %, as of round 900)\n",

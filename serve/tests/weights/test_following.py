@@ -36,7 +36,9 @@ DOCUMENTS: list[Document] = [
     HttpRoute("front", 80),
     AiGatewayRoute("front", 80),
 ]
-probabilities = st.lists(st.floats(0.0, 1.0), min_size=2, max_size=6).filter(lambda each: sum(each) > 0.01)
+probabilities = st.lists(st.floats(0.0, 1.0), min_size=2, max_size=6).filter(
+    lambda each: sum(each) > 0.01
+)
 
 
 @given(probabilities)
@@ -105,7 +107,9 @@ def test_the_ai_route_is_one_by_its_crd_and_asks_each_backend_for_its_model() ->
     text = AiGatewayRoute("front", 80, {"large": "gpt-5"}).text(shares)
     validator = jsonschema_rs.Draft7Validator(AI_ROUTE)
     assert [error.message for error in validator.iter_errors(json.loads(text))] == []
-    assert list(validator.iter_errors(json.loads(HttpRoute("front", 80).text(shares)))), "no other fits"
+    assert list(validator.iter_errors(json.loads(HttpRoute("front", 80).text(shares)))), (
+        "no other fits"
+    )
     refs = json.loads(text)["spec"]["rules"][0]["backendRefs"]
     assert refs == [
         {"name": "small", "weight": 2500}, {"name": "large", "modelNameOverride": "gpt-5", "weight": 7500},
@@ -115,7 +119,11 @@ def test_the_ai_route_is_one_by_its_crd_and_asks_each_backend_for_its_model() ->
 
 
 def test_names_that_mean_something_in_a_configuration_are_refused() -> None:
-    state: dict[str, Any] = {"experiment": "chat", "arms": ["a b;", "c"], "exploitation": [0.5, 0.5]}
+    state: dict[str, Any] = {
+        "experiment": "chat",
+        "arms": ["a b;", "c"],
+        "exploitation": [0.5, 0.5],
+    }
     with pytest.raises(ParameterError, match="'a b;': must be letters"):
         shares_of(state, {})
     assert shares_of(state, {"a b;": "x"}).of == {"x": 0.5, "c": 0.5}
@@ -146,7 +154,9 @@ class Telling:
         return Shares("chat", self.answer)
 
     def follower(self, *, fallback: Shares | None = None) -> Follower:
-        return Follower(self.look, self.target, 0.01, fallback, self.said.append, self.warned.append)
+        return Follower(
+            self.look, self.target, 0.01, fallback, self.said.append, self.warned.append
+        )
 
     def written(self) -> dict[str, float]:
         return Json().read(self.file.read_text())
@@ -160,7 +170,9 @@ def telling(tmp_path: Path) -> Telling:
     return Telling(tmp_path)
 
 
-def test_it_writes_only_beyond_the_threshold_and_for_an_arm_that_must_get_nothing(telling: Telling) -> None:
+def test_it_writes_only_beyond_the_threshold_and_for_an_arm_that_must_get_nothing(
+    telling: Telling,
+) -> None:
     follower = telling.follower()
     steps: list[tuple[dict[str, float], int]] = [
         ({"a": 0.5, "b": 0.5}, 1),
@@ -196,7 +208,9 @@ def test_while_the_service_is_away_the_last_value_stays(telling: Telling) -> Non
 def test_a_gateway_that_refuses_keeps_what_it_had(telling: Telling) -> None:
     follower = telling.follower()
     telling.answer = {"bad": 1.0}
-    with pytest.raises(NotTaken, match=r"exit status 1: ; .* stays for a gateway that starts later"):
+    with pytest.raises(
+        NotTaken, match=r"exit status 1: ; .* stays for a gateway that starts later"
+    ):
         follower.once()
     assert telling.written() == {"bad": 1.0}, "nginx does not start without the file"
     telling.answer = {"a": 0.3, "b": 0.7}
@@ -235,9 +249,13 @@ def test_an_arm_that_came_later_and_cannot_be_an_upstream_is_left_out() -> None:
         "arm 'gone' is retired, and v0 gets nothing", "arm 'b c;' is left out", "arm 'v1' is left out",
     ]  # fmt: skip
     with pytest.raises(ParameterError, match="must be letters"):
-        shares_of(state, {**names, "b": "b c;"}, ["gone"], lenient=True)  # an option that was never right
+        shares_of(
+            state, {**names, "b": "b c;"}, ["gone"], lenient=True
+        )  # an option that was never right
     # What is served must not be an arm that is no longer there, so the others share it.
-    unserved = shares_of(state | {"exploitation": [0.0, 0.0, 1.0, 0.0]}, names, ["gone"], lenient=True)
+    unserved = shares_of(
+        state | {"exploitation": [0.0, 0.0, 1.0, 0.0]}, names, ["gone"], lenient=True
+    )
     assert unserved.of == {"v1": 0.5, "b": 0.5}
     with pytest.raises(ParameterError, match="'b c;' is left out"):
         shares_of(state | {"arms": ["b c;"], "exploitation": [1.0]}, {}, lenient=True)
@@ -289,7 +307,9 @@ def run(service: Service) -> Callable[..., Any]:
     return lambda *words: command_line.run("weights", "chat", "--url", service.url, *words)
 
 
-def test_the_command_prints_or_writes_by_the_guardrails(run: Callable[..., Any], tmp_path: Path) -> None:
+def test_the_command_prints_or_writes_by_the_guardrails(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
     assert json.loads(run().stdout)["weights"] == {"small": 0.75, "large": 0.25}
     assert "75.00% v1;" in run("--to", "nginx", "--upstream", "small=v1").stdout
     route = json.loads(run("--to", "httproute", "--gateway", "front").stdout)
@@ -309,7 +329,10 @@ def test_the_command_says_what_is_missing(run: Callable[..., Any], tmp_path: Pat
         (["--to", "haproxy"], "--socket: is missing"),
         (["--to", "httproute"], "--gateway: is missing"),
         (["--to", "aigatewayroute"], "--gateway: is missing"),
-        (["--to", "aigatewayroute", "--gateway", "front", "--model", "gpt-5"], "must be NAME=MODEL"),
+        (
+            ["--to", "aigatewayroute", "--gateway", "front", "--model", "gpt-5"],
+            "must be NAME=MODEL",
+        ),
         (["--model", "small=gpt-5"], "is for --to aigatewayroute"),
         (["--watch"], "--watch: needs a file"),
         (["--upstream", "small"], "--upstream = 'small': must be ARM=NAME"),
@@ -320,7 +343,9 @@ def test_the_command_says_what_is_missing(run: Callable[..., Any], tmp_path: Pat
     assert (said.exit_code, "does not answer" in said.stderr) == (1, True)
 
 
-def test_without_a_service_the_command_falls_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_service_the_command_falls_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "chat.conf"
     words = ["chat", "--to", "nginx", "--out", str(out), "--reload", "", "--upstream", "small=v1"]
     words += ["--fallback", "small", "--url", "http://127.0.0.1:1"]

@@ -32,7 +32,9 @@ def program(name: str, package: str) -> str:
     """The path of a program; skips where there is none."""
     found = shutil.which(name) or shutil.which(name, path=PLACES)
     if found is None:
-        pytest.skip(f"{name} is not installed here, so it was NOT tested with: apt install {package}")
+        pytest.skip(
+            f"{name} is not installed here, so it was NOT tested with: apt install {package}"
+        )
     return found
 
 
@@ -189,15 +191,21 @@ def write(service: Service, *words: str) -> Any:
 
 def to_nginx(service: Service, gateway: Gateway, *words: str) -> Any:
     out = str(gateway.folder / "checkout.conf")
-    return write(service, "--to", "nginx", "--out", out, "--reload", shlex.join(gateway.reload), *words)
+    return write(
+        service, "--to", "nginx", "--out", out, "--reload", shlex.join(gateway.reload), *words
+    )
 
 
-def test_nginx_serves_by_the_weights(service: Service, edge: tuple[Gateway, int], rules: Rules) -> None:
+def test_nginx_serves_by_the_weights(
+    service: Service, edge: tuple[Gateway, int], rules: Rules
+) -> None:
     gateway, _ = edge
     assert set(gateway.arms(5)) == {"current"}
     rules(pinned="next")
     said = to_nginx(service, gateway)
-    assert (said.exit_code, said.stdout) == (0, "checkout: current 0.00%, next 100.00%\n"), said.stderr
+    assert (said.exit_code, said.stdout) == (0, "checkout: current 0.00%, next 100.00%\n"), (
+        said.stderr
+    )
     wait_for(lambda: set(gateway.arms(10)) == {"next"}, "the new weights")
     rules(floors={"current": 0.5})
     assert to_nginx(service, gateway).exit_code == 0
@@ -207,7 +215,9 @@ def test_nginx_serves_by_the_weights(service: Service, edge: tuple[Gateway, int]
     assert 120 <= gateway.arms(200).count("current") <= 180
 
 
-def test_nginx_keeps_clients_on_a_side(service: Service, edge: tuple[Gateway, int], rules: Rules) -> None:
+def test_nginx_keeps_clients_on_a_side(
+    service: Service, edge: tuple[Gateway, int], rules: Rules
+) -> None:
     gateway, _ = edge
     rules()
     assert to_nginx(service, gateway, "--by", "$arg_session").exit_code == 0
@@ -219,7 +229,9 @@ def test_nginx_keeps_clients_on_a_side(service: Service, edge: tuple[Gateway, in
     assert set.union(*sides()) == {"current", "next"}
 
 
-def test_what_nginx_refuses_is_undone(service: Service, edge: tuple[Gateway, int], rules: Rules) -> None:
+def test_what_nginx_refuses_is_undone(
+    service: Service, edge: tuple[Gateway, int], rules: Rules
+) -> None:
     gateway, _ = edge
     rules(pinned="next")
     to_nginx(service, gateway)
@@ -237,31 +249,49 @@ def test_copies_have_no_credentials_and_answers_do_not_wait_for_them(
     edge: tuple[Gateway, int], arms: dict[str, UpstreamProcess]
 ) -> None:
     url = f"http://127.0.0.1:{edge[0].port}/echo?sink=hang&copied"
-    answer = httpx.post(url, content=b"body", headers={"Authorization": "Bearer x", "Cookie": "id=7"})
+    answer = httpx.post(
+        url, content=b"body", headers={"Authorization": "Bearer x", "Cookie": "id=7"}
+    )
     got = {name.lower(): value for name, value in answer.json()["headers"]}
     assert (got["authorization"], got["cookie"]) == ("Bearer x", "id=7")
     [copy] = wait_for(lambda: [each for each in arms["sink"].seen() if "copied" in each["target"]])
-    assert (copy["method"], copy["target"], copy["body"]) == ("POST", "/echo?sink=hang&copied", "Ym9keQ==")
+    assert (copy["method"], copy["target"], copy["body"]) == (
+        "POST",
+        "/echo?sink=hang&copied",
+        "Ym9keQ==",
+    )
     assert not {"authorization", "cookie"} & {name for name, _ in copy["headers"]}
 
 
-def test_nginx_adds_the_key_for_hooks_that_cannot(service: Service, edge: tuple[Gateway, int]) -> None:
+def test_nginx_adds_the_key_for_hooks_that_cannot(
+    service: Service, edge: tuple[Gateway, int]
+) -> None:
     url = f"http://127.0.0.1:{edge[1]}/v1/experiments/checkout"
-    answers = [httpx.post(f"{url}/gate?arm=next", json={"name": "checkout"}), httpx.get(f"{url}/state")]
+    answers = [
+        httpx.post(f"{url}/gate?arm=next", json={"name": "checkout"}),
+        httpx.get(f"{url}/state"),
+    ]
     assert [each.status_code for each in answers] == [409, 404]
     assert answers[0].json()["state"] == "waiting"
 
 
-def test_haproxy_serves_weights_and_restarts(service: Service, urls: dict[str, str], rules: Rules) -> None:
+def test_haproxy_serves_weights_and_restarts(
+    service: Service, urls: dict[str, str], rules: Rules
+) -> None:
     for _ in range(2):
         with haproxy(urls) as gateway:
             socket = str(gateway.folder / "admin.sock")
             assert set(gateway.arms(5)) == {"current"}, "by its own configuration"
             rules(pinned="next")
             said = write(service, "--to", "haproxy", "--socket", socket)
-            assert (said.exit_code, said.stdout) == (0, "checkout: current 0.00%, next 100.00%\n"), said
+            assert (said.exit_code, said.stdout) == (
+                0,
+                "checkout: current 0.00%, next 100.00%\n",
+            ), said
             assert set(gateway.arms(5)) == {"next"}
-            assert write(service, "--to", "haproxy", "--socket", socket).stdout == "", "nothing has moved"
+            assert write(service, "--to", "haproxy", "--socket", socket).stdout == "", (
+                "nothing has moved"
+            )
     with haproxy(urls) as gateway:
         rules(floors={"current": 0.5})
         socket = str(gateway.folder / "admin.sock")
@@ -278,14 +308,21 @@ def test_haproxy_serves_weights_and_restarts(service: Service, urls: dict[str, s
 
 
 @pytest.mark.parametrize("kind", ["nginx", "haproxy"])
-def test_a_watched_gateway_outlives_changed_arms(kind: str, urls: dict[str, str], tmp_path: Path) -> None:
+def test_a_watched_gateway_outlives_changed_arms(
+    kind: str, urls: dict[str, str], tmp_path: Path
+) -> None:
     said = tmp_path / "said"
     with ExitStack() as stack:
         service = stack.enter_context(served(tmp_path))
         service.create("checkout", arms=["old", "new"], seed=7)
         if kind == "nginx":
             gateway, _ = stack.enter_context(nginx(urls))
-            place = ["--out", str(gateway.folder / "checkout.conf"), "--reload", shlex.join(gateway.reload)]
+            place = [
+                "--out",
+                str(gateway.folder / "checkout.conf"),
+                "--reload",
+                shlex.join(gateway.reload),
+            ]
         else:
             gateway = stack.enter_context(haproxy(urls))
             place = ["--socket", str(gateway.folder / "admin.sock")]
@@ -300,7 +337,10 @@ def test_a_watched_gateway_outlives_changed_arms(kind: str, urls: dict[str, str]
         def serves(*expected: str) -> bool:
             try:
                 return set(gateway.arms(20)) == set(expected)
-            except (KeyError, httpx.HTTPError):  # an answer of the gateway itself, on a busy machine
+            except (
+                KeyError,
+                httpx.HTTPError,
+            ):  # an answer of the gateway itself, on a busy machine
                 return False
 
         follower = stack.enter_context(decoupled(*command, *names, output=said))
@@ -324,13 +364,17 @@ def test_a_watched_gateway_outlives_changed_arms(kind: str, urls: dict[str, str]
         assert again.poll() is None
 
 
-def test_the_better_upstream_wins_off_the_path(arms: dict[str, UpstreamProcess], tmp_path: Path) -> None:
+def test_the_better_upstream_wins_off_the_path(
+    arms: dict[str, UpstreamProcess], tmp_path: Path
+) -> None:
     """Traffic through nginx, its copies to a sink, the weights back; and nobody notices when both are gone."""
     listen, console = [free_port() for _ in range(2)]
     served = {name: arms[name] for name in ("current", "next")}
     rules = '[experiment]\nname = "checkout"\nseed = 7\n[guardrails]\nincumbent = "current"\n'
     file = write_config(tmp_path, served, rules)
-    urls = {name: each.url for name, each in served.items()} | {"sink": f"http://127.0.0.1:{listen}"}
+    urls = {name: each.url for name, each in served.items()} | {
+        "sink": f"http://127.0.0.1:{listen}"
+    }
     traffic = "/x?current=status:500&next=ok"
     with nginx(urls) as (gateway, _), ExitStack() as stack:
         sockets = ["--listen", f"127.0.0.1:{listen}", "--console", f"127.0.0.1:{console}"]
@@ -345,7 +389,9 @@ def test_the_better_upstream_wins_off_the_path(arms: dict[str, UpstreamProcess],
         assert set(gateway.arms(5, traffic)) == {"current"}, "the incumbent"
         # The last 20 of a batch: what was served before is part of the traffic that is learned from.
         wait_for(
-            lambda: gateway.arms(40, traffic)[20:].count("next") > 18 and weights_of(out)["next"] > 0.97,
+            lambda: (
+                gateway.arms(40, traffic)[20:].count("next") > 18 and weights_of(out)["next"] > 0.97
+            ),
             "the change to the better upstream",
         )
         sink.kill()

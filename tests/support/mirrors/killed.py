@@ -115,7 +115,11 @@ class Stub:
             price = self._spend()
             await asyncio.sleep(self._chance.random() / 100)
             stated: Any = self._chance.choice([price / 1_000, price / 1_000, None])
-            content = {"loss": 0.5} if stated is None and price < CEILING else {"loss": 0.5, "cost": stated}
+            content = (
+                {"loss": 0.5}
+                if stated is None and price < CEILING
+                else {"loss": 0.5, "cost": stated}
+            )
             return _written(500 if self._chance.random() < 0.1 else 200, json.dumps(content))
         if not asked.is_copy:  # what a client gets is no part of the budget
             with self._lock:
@@ -187,7 +191,9 @@ def kill_mirrors(folder: Path, runs: int, seed: int) -> Killings:
     command = [sys.executable, __file__]
     with (
         counting_stub(seed) as stub,
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as forks,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as forks,
     ):
         assert forks.stdin is not None
         assert forks.stdout is not None
@@ -197,7 +203,9 @@ def kill_mirrors(folder: Path, runs: int, seed: int) -> Killings:
                 print(file, file=forks.stdin, flush=True)
                 pid = int(forks.stdout.readline())
                 stub.kill(pid, chance.randrange(1, CALLS), chance.randrange(1, SERVED))
-                assert forks.stdout.readline() == f"{signal.SIGKILL.name}\n", "it ends because it is killed"
+                assert forks.stdout.readline() == f"{signal.SIGKILL.name}\n", (
+                    "it ends because it is killed"
+                )
                 found.spent.append(stub.spent)
                 found.allowed.append(run * MORE)
         finally:
@@ -212,7 +220,9 @@ def _configuration(port: int, total: int) -> str:
         f'cost_header = "X-Cost"\nceiling = {price}\n'
         for name in ("stable", "next")
     )
-    judge = f'[loss.judge]\nurl = "http://127.0.0.1:{port}/judge"\nattempts = 2\nceiling = {price}\n'
+    judge = (
+        f'[loss.judge]\nurl = "http://127.0.0.1:{port}/judge"\nattempts = 2\nceiling = {price}\n'
+    )
     return f"{LINES}{judge}[budget]\ntotal = {total / 1_000}\n{arms}"
 
 

@@ -38,7 +38,9 @@ class Arm:
                     is_bad = False
                 else:
                     is_bad = await self._next()
-                writer.write(b"HTTP/1.1 %d OK\r\nContent-Length: 0\r\n\r\n" % (500 if is_bad else 200))
+                writer.write(
+                    b"HTTP/1.1 %d OK\r\nContent-Length: 0\r\n\r\n" % (500 if is_bad else 200)
+                )
                 await writer.drain()
         writer.close()
 
@@ -82,7 +84,9 @@ async def load(port: int, requests: int, patience: float) -> None:
     await asyncio.gather(*(client() for _ in range(CLIENTS)))
 
 
-def verdict_of(folder: Path, requests: int, slow: str, patience: float, seed: int) -> tuple[bool, Any]:
+def verdict_of(
+    folder: Path, requests: int, slow: str, patience: float, seed: int
+) -> tuple[bool, Any]:
     """Whether the verdict is wrong after so many requests, and what the mirror counted."""
     from support.mirrors.running import Start, UpstreamProcess
 

@@ -136,7 +136,12 @@ class Fixed(Backend):
         return [Routing(f"d-{first + number}", self.exploit, explore) for number in range(count)]
 
     async def learn(
-        self, decision: str, arm: str, loss: float, position: float | None = None, cost: float | None = None
+        self,
+        decision: str,
+        arm: str,
+        loss: float,
+        position: float | None = None,
+        cost: float | None = None,
     ) -> str:
         self.positions[decision] = position
         self.losses[decision] = (arm, loss)
@@ -188,7 +193,9 @@ class RunningMirror:
         return [loss for _, loss in self.backend.losses.values()]
 
 
-def write_config(folder: Path, arms: dict[str, UpstreamProcess], text: str = "", **arm_lines: str) -> Path:
+def write_config(
+    folder: Path, arms: dict[str, UpstreamProcess], text: str = "", **arm_lines: str
+) -> Path:
     """A configuration for these upstreams, with further tables, and further lines for an arm by its name."""
     tables = "".join(
         f'[[arm]]\nname = "{name}"\nurl = "{arm.url}"\n{arm_lines.get(name, "")}\n'

@@ -67,7 +67,9 @@ async def respond(
         writer.write(whole(json.dumps({"seen": SEEN, "open": OPEN}).encode()))
     elif action == "echo":
         writer.write(
-            whole(json.dumps(record | {"arm": NAME}).encode(), 200, "Content-Type: application/json")
+            whole(
+                json.dumps(record | {"arm": NAME}).encode(), 200, "Content-Type: application/json"
+            )
         )
     elif action == "status":
         writer.write(whole(NAME.encode(), int(argument)))
@@ -105,7 +107,9 @@ async def respond(
         return False
     elif action == "silent":
         return False
-    elif action == "raw":  # the whole answer, in base64; the connection stays open unless it says "close"
+    elif (
+        action == "raw"
+    ):  # the whole answer, in base64; the connection stays open unless it says "close"
         content = base64.urlsafe_b64decode(argument)
         writer.write(content)
         await writer.drain()

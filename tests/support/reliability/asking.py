@@ -17,7 +17,9 @@ class Asking:
     def __init__(self, port: int, timeout: float = 120.0) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
 
-    def ask(self, method: str, path: str, body: Any = None, key: str | None = None) -> tuple[int, bytes]:
+    def ask(
+        self, method: str, path: str, body: Any = None, key: str | None = None
+    ) -> tuple[int, bytes]:
         headers = {"Content-Type": "application/json"}
         if key is not None:
             headers["Idempotency-Key"] = key
@@ -34,6 +36,9 @@ class Asking:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._connection.close()

@@ -88,7 +88,9 @@ def audit(
             replay.count(doubtful)
             seen |= replay.seen
         lost = ledger.decided.keys() - seen
-        found.expect(not lost, f"{len(lost)} acknowledged decisions are lost, such as {sorted(lost)[:3]}")
+        found.expect(
+            not lost, f"{len(lost)} acknowledged decisions are lost, such as {sorted(lost)[:3]}"
+        )
     finally:
         reader.close()
         store.close()
@@ -136,7 +138,9 @@ class _Replay:
         for (name, key), ids in self.ledger.keys.items():
             if name == self.name:
                 first = int(ids[0].rpartition("-")[2])
-                self.found.expect(stored.get(key) == (first, len(ids)), f"key {key} is {stored.get(key)}")
+                self.found.expect(
+                    stored.get(key) == (first, len(ids)), f"key {key} is {stored.get(key)}"
+                )
 
     def _rows(self) -> Iterator[tuple[int, Any, Any]]:
         values = (self.id,)
@@ -144,7 +148,8 @@ class _Replay:
             f"SELECT seq, {_DRAWN} FROM decided WHERE experiment = ? ORDER BY seq", values
         )
         settled = self.reader.run(
-            "SELECT seq, decision, kind, loss, at FROM settled WHERE experiment = ? ORDER BY seq", values
+            "SELECT seq, decision, kind, loss, at FROM settled WHERE experiment = ? ORDER BY seq",
+            values,
         )
         return merge(
             ((row[0], row[1:], None) for row in drawn), ((row[0], None, row[1:]) for row in settled)
@@ -185,13 +190,21 @@ class _Replay:
             self.pending[seq] = decision
             again = (decision.exploit, decision.explore, decision.propensity, decision.weight)
         logged = (*names, propensity, weight)
-        self.found.expect(again == logged, f"{self.name}: row {seq} is {logged}, replayed as {again}")
+        self.found.expect(
+            again == logged, f"{self.name}: row {seq} is {logged}, replayed as {again}"
+        )
         self.found.expect(version == self.version, f"{self.name}: row {seq} names state {version}")
         told = self.ledger.decided.get(f"{self.tag}-{seq}")
         if told is not None:
             self.seen.add(told["id"])
             self.found.decisions += 1
-            fields = (told["mode"], told["exploit"], told["explore"], told["propensity"], told["weight"])
+            fields = (
+                told["mode"],
+                told["exploit"],
+                told["explore"],
+                told["propensity"],
+                told["weight"],
+            )
             more = (told["state_version"], told["made_at"], told["expires_at"])
             kept = (mode, *logged, version, moment(made_at), moment(expires_at))
             self.found.expect(fields + more == kept, f"decision {told} is kept as {kept}")
@@ -209,16 +222,24 @@ class _Replay:
             self.observed += 1
             told = self.ledger.applied.get(name)
             self.found.losses += told is not None
-            self.found.expect(told == loss, f"decision {name} has the loss {loss}; the client said {told}")
+            self.found.expect(
+                told == loss, f"decision {name} has the loss {loss}; the client said {told}"
+            )
             when = self.ledger.settled_at.get(name)
-            self.found.expect(when == moment(at), f"decision {name} settled at {moment(at)}, not {when}")
+            self.found.expect(
+                when == moment(at), f"decision {name} settled at {moment(at)}, not {when}"
+            )
             self.found.expect(
                 self.ledger.contrary.get(name) != loss, f"{name} took the contrary loss {loss}"
             )
-            self.found.expect(name not in self.ledger.late, f"{name} was refused as late and applied")
+            self.found.expect(
+                name not in self.ledger.late, f"{name} was refused as late and applied"
+            )
         else:
             self.expired += 1
-            self.found.expect(name not in self.ledger.applied, f"{name} was acknowledged, and expired")
+            self.found.expect(
+                name not in self.ledger.applied, f"{name} was acknowledged, and expired"
+            )
 
     def _bit_for_bit(self, snapshot: str) -> None:
         content = json.loads(snapshot)
@@ -247,9 +268,12 @@ class _Replay:
         self.found.expect(told == here, f"{self.name}: the service says {told}, the replay {here}")
         counts = (state["decisions"], state["applied"], state["expired"], state["pending"])
         mine = (self.made, self.observed, self.expired, len(self.pending))
-        self.found.expect(counts == mine, f"{self.name}: the service counts {counts}, the log {mine}")
         self.found.expect(
-            state["state_version"] == self.version, f"{self.name}: is of state {state['state_version']}"
+            counts == mine, f"{self.name}: the service counts {counts}, the log {mine}"
+        )
+        self.found.expect(
+            state["state_version"] == self.version,
+            f"{self.name}: is of state {state['state_version']}",
         )
 
     def count(self, doubtful: bool) -> None:

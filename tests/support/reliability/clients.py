@@ -51,7 +51,9 @@ class Plan:
         self._lock = threading.Lock()
         self._count = self._taken = 0
 
-    def add(self, delay: float, decision: str, sent: dict[str, float], loss: float, contrary: bool) -> None:
+    def add(
+        self, delay: float, decision: str, sent: dict[str, float], loss: float, contrary: bool
+    ) -> None:
         with self._lock:
             self._count += 1
             due = Due(time.monotonic() + delay, self._count, decision, sent, loss, contrary)
@@ -83,7 +85,9 @@ class Client:
         self.name = name
         self._random = random.Random(f"{seed}-{name}")
         self._asking = [Asking(port, timeout) for port in ports]
-        self._journal = os.open(folder / f"{name}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._journal = os.open(
+            folder / f"{name}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644
+        )
         self._stop = folder / "stop"
         self._plan = plan
         self._keys = 0
@@ -109,7 +113,9 @@ class Client:
         status, content = self._random.choice(self._asking).ask(method, path, body, key)
         return status, json.loads(content)
 
-    def _until_answered(self, method: str, path: str, body: Any, key: str | None = None) -> tuple[int, Any]:
+    def _until_answered(
+        self, method: str, path: str, body: Any, key: str | None = None
+    ) -> tuple[int, Any]:
         while True:
             try:
                 status, content = self._once(method, path, body, key)
@@ -181,7 +187,9 @@ class Client:
     def _promise(self, decision: str) -> None:
         chance = self._random
         value = chance.random()
-        sent, loss = ({"reward": value}, 1.0 - value) if chance.random() < 0.1 else ({"loss": value}, value)
+        sent, loss = (
+            ({"reward": value}, 1.0 - value) if chance.random() < 0.1 else ({"loss": value}, value)
+        )
         self._plan.add(self._delay(), decision, sent, loss, False)
         if chance.random() < 0.25:
             self._plan.add(self._delay(), decision, sent, loss, False)

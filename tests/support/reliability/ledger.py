@@ -22,7 +22,9 @@ class Ledger:
     contrary: dict[str, float] = field(default_factory=dict)
     settled_at: dict[str, str] = field(default_factory=dict)
     keys: dict[tuple[str, str], list[str]] = field(default_factory=dict)
-    unanswered: Counter[str] = field(default_factory=Counter)  # decisions without a key that may be made
+    unanswered: Counter[str] = field(
+        default_factory=Counter
+    )  # decisions without a key that may be made
     turned_away: Counter[str] = field(default_factory=Counter)  # refused with 503
     refused: int = 0
     repeated: int = 0  # repeated answers

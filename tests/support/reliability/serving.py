@@ -19,7 +19,11 @@ class Server:
     """One service on a store; `program` is the Python arguments instead of the command, `further` more options."""
 
     def __init__(
-        self, store: str | Path, log: Path, program: Sequence[str] = COMMAND, further: Sequence[str] = ()
+        self,
+        store: str | Path,
+        log: Path,
+        program: Sequence[str] = COMMAND,
+        further: Sequence[str] = (),
     ) -> None:
         self.port = free_port()
         self.log = log

@@ -9,7 +9,9 @@ class Sizes:
     """The numbers that differ between the short and the long form."""
 
     long: bool
-    stores: int  # stores whose service is killed, each in a test of its own, so that two run at once
+    stores: (
+        int  # stores whose service is killed, each in a test of its own, so that two run at once
+    )
     kills: int  # of each store's service
     acknowledged: int  # decisions and feedback of each store, at least
     remembered: int  # decisions in the store that is restarted

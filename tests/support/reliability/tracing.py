@@ -36,7 +36,19 @@ class Call(NamedTuple):
 @contextmanager
 def traced(pid: int, out: Path, *options: str) -> Iterator[None]:
     """Trace a process and its threads while the block runs."""
-    command = ["strace", "-f", "-p", str(pid), "-o", str(out), "-y", "-xx", "-s", "100000", *options]
+    command = [
+        "strace",
+        "-f",
+        "-p",
+        str(pid),
+        "-o",
+        str(out),
+        "-y",
+        "-xx",
+        "-s",
+        "100000",
+        *options,
+    ]
     with out.with_suffix(".strace").open("w+") as said:
         process = subprocess.Popen(command, stderr=said)
         try:
@@ -93,7 +105,9 @@ def _call(name: str, path: str, arguments: str, ending: str, begun: int, ended: 
     numbers = re.findall(r"(?<=, )\d+", _TEXT.sub("", arguments))
     result = re.search(r"\)\s+= (-?\d+)", ending)  # strace pads what it resumes
     offset = int(numbers[-1]) if name.startswith("pwrite") and numbers else -1
-    return Call(name, _bytes(path).decode(), data, offset, begun, ended, int(result[1]) if result else -1)
+    return Call(
+        name, _bytes(path).decode(), data, offset, begun, ended, int(result[1]) if result else -1
+    )
 
 
 class Commit(NamedTuple):
@@ -152,7 +166,9 @@ def unflushed(found: Sequence[Call], writes: Iterable[Write]) -> list[str]:
     sent = answers(found)
     faults = []
     for write in writes:
-        answered = next((call for call in sent if all(part in call.data for part in write.answer)), None)
+        answered = next(
+            (call for call in sent if all(part in call.data for part in write.answer)), None
+        )
         commit = next((each for each in made if write.token in each.data), None)
         if answered is None or commit is None:
             faults.append(f"{write.token!r}: its rows or its answer are not in the trace")

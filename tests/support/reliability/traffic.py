@@ -15,7 +15,10 @@ class Traffic:
         folder.mkdir()
         self.folder = folder
         here = Path(__file__).resolve().parents[2]
-        environment = {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": f"{here}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+        }
         self._seen: dict[Path, int] = {}
         self._applied: set[bytes] = set()
         self.acknowledged = self.decided = self.refused = 0

@@ -133,7 +133,9 @@ def ftpl_twin(policy: Any, arms: int) -> Twin:
 
 @twin_for("TsallisINF")
 def tsallis_twin(policy: Any, arms: int) -> Twin:
-    return TsallisTwin(arms, policy.beta, policy.c) if policy.published else centred_twin(arms, policy)
+    return (
+        TsallisTwin(arms, policy.beta, policy.c) if policy.published else centred_twin(arms, policy)
+    )
 
 
 @twin_for("Exp3")

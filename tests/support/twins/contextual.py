@@ -28,7 +28,9 @@ class PartTwin(LadderTwin):
 
     def tell(self, told: dict[str, float]) -> None:
         start = len(self.prefix)
-        self.told = {name[start:]: each for name, each in told.items() if name.startswith(self.prefix)}
+        self.told = {
+            name[start:]: each for name, each in told.items() if name.startswith(self.prefix)
+        }
 
     def baseline(self, law: Floats | None = None) -> Floats:
         if not self.history:
@@ -43,12 +45,16 @@ class PartTwin(LadderTwin):
         b = self.baseline()
         return float(((b.max() - b) * self.surrogates() ** 2).sum())
 
-    def learn_by(self, law: Floats, arm: int, weight: float, loss: float, told: dict[str, float]) -> None:
+    def learn_by(
+        self, law: Floats, arm: int, weight: float, loss: float, told: dict[str, float]
+    ) -> None:
         """Learn a loss; `told` is what the learner says of the update."""
         self.law, self.learner = law, self
         self.tell(told)
         b, drift = self.baseline(), self.drift()
-        if weight * law[arm] > 1 + 1e-9 and self.largest > 0:  # a log may say that the arm was less likely
+        if (
+            weight * law[arm] > 1 + 1e-9 and self.largest > 0
+        ):  # a log may say that the arm was less likely
             fall = (1 + self.eta * self.gaps()[arm]) / (2 * self.eta)
             b[arm] = min(b[arm], self.least + fall / weight)
         self._learn(arm, weight, loss, b, drift)
@@ -130,14 +136,19 @@ class ContextualTwin(Twin):
 
     @property
     def segment(self) -> PartTwin:
-        return self.by_segment.setdefault(self.segment_name, PartTwin(len(self.estimates), "segment_"))
+        return self.by_segment.setdefault(
+            self.segment_name, PartTwin(len(self.estimates), "segment_")
+        )
 
     @property
     def prior(self) -> Floats:
         """That of the ladder of all rounds is larger with more than two arms."""
         arms = len(self.estimates)
         prior: Floats = np.array(
-            [PRIORS.get(name, 1.0) * (max(arms / 2, 1) if name == "pooled" else 1) for name in self.rungs]
+            [
+                PRIORS.get(name, 1.0) * (max(arms / 2, 1) if name == "pooled" else 1)
+                for name in self.rungs
+            ]
         )
         prior /= prior.sum()
         return prior
@@ -164,7 +175,9 @@ class ContextualTwin(Twin):
             cells.setdefault((name, arm), []).append(loss)
         free = len(self.history) - len(cells)
         noise = sum(len(x) * float(np.var(x)) for x in cells.values()) / free if free else 0.0
-        squares, free_between, size = (sum(each[k] for each in self.between.values()) for k in range(3))
+        squares, free_between, size = (
+            sum(each[k] for each in self.between.values()) for k in range(3)
+        )
         return noise, (max((squares - free_between * noise) / size, 0.0) if size > 0 else 0.0)
 
     def values(self) -> Floats:
@@ -286,7 +299,9 @@ class ContextualTwin(Twin):
             for arm in range(len(self.estimates))
             if self.losses_of(arm, self.segment_name)
         }
-        apart = [len(x) * (x.mean() - np.mean(self.losses_of(i)) - level) ** 2 for i, x in cells.items()]
+        apart = [
+            len(x) * (x.mean() - np.mean(self.losses_of(i)) - level) ** 2 for i, x in cells.items()
+        ]
         counts = np.array([len(x) for x in cells.values()])
         size = counts.sum() - (counts**2).sum() / counts.sum()
         self.between[self.segment_name] = (float(np.sum(apart)), len(cells) - 1.0, float(size))

@@ -46,7 +46,9 @@ class CoupledFTPLTwin(CoupledTwin):
 
     knows_propensity = False
 
-    def __init__(self, arms: int, perturbation: str, resampling: str, alpha: float, c: float) -> None:
+    def __init__(
+        self, arms: int, perturbation: str, resampling: str, alpha: float, c: float
+    ) -> None:
         super().__init__(arms, c)
         self.perturbation, self.resampling, self.alpha = perturbation, resampling, alpha
 
@@ -64,7 +66,9 @@ class CoupledFTPLTwin(CoupledTwin):
 
     def multipliers(self) -> Floats:
         """The factor of the number of draws: the arm's rank, or 1."""
-        return np.array(self.ranks() if self.resampling == "conditional" else [1] * len(self.estimates))
+        return np.array(
+            self.ranks() if self.resampling == "conditional" else [1] * len(self.estimates)
+        )
 
     def estimate_variance(self, losses: Floats) -> Floats:
         # W = s * M with M geometric of chance s * w, so the mean of W^2 is (2 - s w) / w^2.
@@ -159,8 +163,13 @@ class UCB1Twin(ListTwin):
     """The arm whose mean may be the lowest."""
 
     def law(self) -> Floats:
-        wide = [math.sqrt(self.c * math.log(self.observations) / len(x)) if x else 0.0 for x in self.seen]
-        index = [sum(x) / len(x) - w if x else -math.inf for x, w in zip(self.seen, wide, strict=True)]
+        wide = [
+            math.sqrt(self.c * math.log(self.observations) / len(x)) if x else 0.0
+            for x in self.seen
+        ]
+        index = [
+            sum(x) / len(x) - w if x else -math.inf for x, w in zip(self.seen, wide, strict=True)
+        ]
         leads = np.array([each == min(index) for each in index], np.float64)
         law: Floats = leads / leads.sum()
         return law
@@ -179,7 +188,9 @@ class ThompsonTwin(ListTwin):
             above.append(betainc(b, a, 1 / (1 + np.exp(odds))))
             constant = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
             # f(x) dx = f(x) x (1 - x) d odds
-            density.append(np.exp(constant - a * np.log1p(np.exp(-odds)) - b * np.log1p(np.exp(odds))))
+            density.append(
+                np.exp(constant - a * np.log1p(np.exp(-odds)) - b * np.log1p(np.exp(odds)))
+            )
         rivals = [np.prod(above[:i] + above[i + 1 :], axis=0) for i in range(len(above))]
         return np.array([0.02 * (f * rest).sum() for f, rest in zip(density, rivals, strict=True)])
 
@@ -209,7 +220,8 @@ def leader_law_by_quad(shifts: ArrayLike, alpha: float, perturbation: str) -> Fl
 
     def chance(i: int) -> float:
         parts = [
-            quad(integrand, a, b, args=(i,), epsabs=1e-14, epsrel=1e-12)[0] for a, b in pairwise(points)
+            quad(integrand, a, b, args=(i,), epsabs=1e-14, epsrel=1e-12)[0]
+            for a, b in pairwise(points)
         ]
         return math.fsum(parts)
 

@@ -10,7 +10,9 @@ from support.twins.centred import Centring
 class ForgettingTwin(Twin):
     """A restart replaces the inner twin; a discount shrinks its estimates and its number of observations."""
 
-    def __init__(self, make: Callable[[], Twin], period: int | None, discount: float | None) -> None:
+    def __init__(
+        self, make: Callable[[], Twin], period: int | None, discount: float | None
+    ) -> None:
         self.make, self.period, self.discount = make, period, discount
         self.inner = make()
         self.knows_propensity = self.inner.knows_propensity

@@ -108,6 +108,8 @@ def pareto_law_by_quad(shifts: ArrayLike, alpha: float) -> Floats:
     bends = sorted({1 / (1 + shift) for shift in v if shift > 0}) or None
 
     def chance(i: int) -> float:
-        return quad(integrand, 0, 1, args=(i,), points=bends, epsabs=1e-12, epsrel=1e-11, limit=200)[0]
+        return quad(
+            integrand, 0, 1, args=(i,), points=bends, epsabs=1e-12, epsrel=1e-11, limit=200
+        )[0]
 
     return np.array([chance(i) for i in range(len(v))])

@@ -33,7 +33,8 @@ class JinTwin(Twin):
     def update(self, arm: int, weight: float, loss: float) -> None:
         floor = 1 / (self.round if self.horizon is None else self.horizon)
         self.sums = (
-            self.sums + np.maximum(self.exploitation_law(), floor) ** (2 / 3) / self.exploration_law()
+            self.sums
+            + np.maximum(self.exploitation_law(), floor) ** (2 / 3) / self.exploration_law()
         )
         super().update(arm, weight, loss)
         self.weights = None
@@ -65,7 +66,9 @@ def hybrid_law_by_brentq(estimates: Floats, barrier: float, gammas: Floats) -> F
         )
 
     def weights(level: float) -> Floats:
-        return np.array([weight(float(gap) + level, rate) for gap, rate in zip(gaps, rates, strict=True)])
+        return np.array(
+            [weight(float(gap) + level, rate) for gap, rate in zip(gaps, rates, strict=True)]
+        )
 
     # No weight exceeds 1, and the largest is at least 1 / K.
     arms = len(gaps)

@@ -37,7 +37,9 @@ class LadderTwin(FTPLTwin):
         self.prior = prior / prior.sum()
         # Of every arm: how much was seen of it of late, and the sums of its losses and of its centred losses.
         self.recent = np.zeros((arms, 3))
-        self.errors = np.zeros((2, 2))  # of all means and of recent ones; of losses and of centred ones
+        self.errors = np.zeros(
+            (2, 2)
+        )  # of all means and of recent ones; of losses and of centred ones
         self.error_count = 0.0
         self.history: list[tuple[int, float, float]] = []  # arm, loss, and B at the time
         self.serials = list(range(arms))
@@ -175,7 +177,9 @@ class LadderTwin(FTPLTwin):
     def _settled(self, values: dict[int, float], told: float | None) -> int:
         """The arm with the smallest value; of (nearly) tied ones, the learner's."""
         smallest = min(values.values())
-        best = [arm for arm, value in values.items() if value <= smallest + 1e-12 * (1 + abs(smallest))]
+        best = [
+            arm for arm, value in values.items() if value <= smallest + 1e-12 * (1 + abs(smallest))
+        ]
         if told is not None and len(self.estimates) == self.problem_arms and int(told) in best:
             return int(told)
         return best[0]
@@ -282,7 +286,9 @@ class LadderTwin(FTPLTwin):
         estimate = b.copy()
         estimate[arm] += weight * (loss - b[arm])
         self.estimates = self.estimates + estimate
-        self.spread += 4 * ((loss - b[arm]) ** 2 + drift * self.problem_arms ** (1 / self.alpha - 1))
+        self.spread += 4 * (
+            (loss - b[arm]) ** 2 + drift * self.problem_arms ** (1 / self.alpha - 1)
+        )
         surprise = abs(loss - b[arm])
         self.history.append((self.serials[arm], loss, self.mean))
         self.least = min(self.least, loss)

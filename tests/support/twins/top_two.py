@@ -35,7 +35,9 @@ class TopTwoTwin(Twin):
     def cost(self, arm: int) -> float:
         best = self.leader()
         counts = len(self.seen[best]), len(self.seen[arm])
-        return (self.mean(arm) - self.mean(best) + self.epsilon) / math.sqrt(1 / counts[0] + 1 / counts[1])
+        return (self.mean(arm) - self.mean(best) + self.epsilon) / math.sqrt(
+            1 / counts[0] + 1 / counts[1]
+        )
 
     def challenger(self) -> int:
         return min((arm for arm in self.known() if arm != self.leader()), key=self.cost)

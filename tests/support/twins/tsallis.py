@@ -44,5 +44,7 @@ def tsallis_law_by_brentq(estimates: Floats, eta: float, beta: float) -> Floats:
 
     # A hair beyond the bracket: at its very ends rounding may give the excess either sign.
     lowest, highest = -a * len(gaps) ** (1 / a) / eta, -a / eta
-    x = brentq(excess, lowest * (1 + 1e-9), highest * (1 - 1e-9), xtol=1e-300, rtol=1e-15, maxiter=1000)
+    x = brentq(
+        excess, lowest * (1 + 1e-9), highest * (1 - 1e-9), xtol=1e-300, rtol=1e-15, maxiter=1000
+    )
     return weights(x)

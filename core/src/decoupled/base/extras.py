@@ -79,7 +79,9 @@ def as_missing_extra(
     if extra is None:
         return None
     remedy = how_to_install(extras or extra) + (f", or {otherwise}" if otherwise else "")
-    return MissingExtraError(f"{purpose}: needs the package {module}, which is not installed; {remedy}")
+    return MissingExtraError(
+        f"{purpose}: needs the package {module}, which is not installed; {remedy}"
+    )
 
 
 def how_to_install(extras: str) -> str:

@@ -35,7 +35,9 @@ def write_atomically(
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str], *, overwrite: bool = True, tidy: bool = True) -> Iterator[Path]:
+def replacing(
+    path: str | os.PathLike[str], *, overwrite: bool = True, tidy: bool = True
+) -> Iterator[Path]:
     """Yield a temporary file to fill, which then replaces `path`; after a failure it is deleted.
 
     Without `overwrite`, an existing file stays and raises `FileExistsError`.

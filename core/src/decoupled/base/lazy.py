@@ -77,7 +77,9 @@ def exports(package: str) -> dict[str, str]:
         if words[:1] == ["from"] and words[2:] == ["import", "*"]:
             other = _absolute(words[1], package)
             homes.update(dict.fromkeys(exports(other), other))
-        elif words[:1] == ["from"] and words[2:3] == ["import"] and words[4:] == ["as", *words[3:4]]:
+        elif (
+            words[:1] == ["from"] and words[2:3] == ["import"] and words[4:] == ["as", *words[3:4]]
+        ):
             homes[words[3]] = _absolute(words[1], package)
         elif words[:1] in (["from"], ["import"]):
             remedy = "write one name a line, such as 'from .ftpl import FTPL as FTPL'"
@@ -103,5 +105,7 @@ def _stub(package: str) -> str:
         text: bytes = loader.get_data(path)  # type: ignore[union-attr] # also from a zip file
     except OSError:
         rule = f"is missing, and {package} reads there what it exports"
-        raise ImportError(f"{path}: {rule}; install the package together with its .pyi files") from None
+        raise ImportError(
+            f"{path}: {rule}; install the package together with its .pyi files"
+        ) from None
     return text.decode()

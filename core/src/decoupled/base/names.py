@@ -16,7 +16,11 @@ def is_name(value: object, longest: int = LONGEST_NAME) -> bool:
     >>> is_name("checkout-2.1"), is_name(".."), is_name("a/b"), is_name(7)
     (True, False, False, False)
     """
-    return isinstance(value, str) and len(value) <= longest and re.fullmatch(NAME_SHAPE, value) is not None
+    return (
+        isinstance(value, str)
+        and len(value) <= longest
+        and re.fullmatch(NAME_SHAPE, value) is not None
+    )
 
 
 def name_rule(longest: int = LONGEST_NAME) -> str:

@@ -17,7 +17,9 @@ class _Done(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         speed = f"{task.finished_speed or task.speed or 0.0:,.0f}"
-        return Text(f"{task.completed:,.0f} of {task.total or 0:,.0f} {self._unit}, {speed} a second")
+        return Text(
+            f"{task.completed:,.0f} of {task.total or 0:,.0f} {self._unit}, {speed} a second"
+        )
 
 
 @contextmanager

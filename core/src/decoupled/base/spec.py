@@ -27,15 +27,23 @@ class Description:
     _known: ClassVar[dict[str, type["Description"]]]
 
     def __init_subclass__(
-        cls, kind: str | None = None, package: str | None = None, abstract: bool = False, **rest: Any
+        cls,
+        kind: str | None = None,
+        package: str | None = None,
+        abstract: bool = False,
+        **rest: Any,
     ) -> None:
         super().__init_subclass__(**rest)
-        if kind is not None:  # the root of a family: policies, environments; the package's stub lists it
+        if (
+            kind is not None
+        ):  # the root of a family: policies, environments; the package's stub lists it
             cls.kind = kind
             named = exports(package).items() if package else ()
             own = f"{package}."
             cls.homes = {
-                name: home for name, home in named if home.startswith(own) and home != cls.__module__
+                name: home
+                for name, home in named
+                if home.startswith(own) and home != cls.__module__
             }
             cls._known = {}
             return
@@ -44,7 +52,10 @@ class Description:
             return
         cls._load(cls.__name__)  # so that the package's own class comes first
         before = cls._known.get(cls.__name__)
-        if before is not None and before.__module__ == cls.homes.get(cls.__name__) != cls.__module__:
+        if (
+            before is not None
+            and before.__module__ == cls.homes.get(cls.__name__) != cls.__module__
+        ):
             cls._known[f"{cls.__module__}.{cls.__name__}"] = cls
             return
         if before is not None and before.__module__ != cls.__module__:
@@ -113,7 +124,9 @@ class Description:
         'FTPL(c=4)'
         """
         if not isinstance(values, dict) or "name" not in values:
-            raise ParameterError.of(cls.kind, values, "must be an object with a 'name'", "see to_dict()")
+            raise ParameterError.of(
+                cls.kind, values, "must be an object with a 'name'", "see to_dict()"
+            )
         parameters = dict(values)
         name = parameters.pop("name")
         known = cls.find(name)
@@ -130,7 +143,9 @@ class Description:
         for field in declared:
             if field.default is MISSING and field.name not in parameters:
                 raise ParameterError(f"{field.name}: is missing; {name} needs it")
-        added = {each.name: each.metadata["before"] for each in declared if "before" in each.metadata}
+        added = {
+            each.name: each.metadata["before"] for each in declared if "before" in each.metadata
+        }
         if parameters.keys() == set(allowed) - added.keys():
             parameters |= added
         return known(**parameters)
@@ -177,7 +192,9 @@ class Description:
             yield
         finally:
             loaded = {
-                name: known for name, known in cls._known.items() if known.__module__ == cls.homes.get(name)
+                name: known
+                for name, known in cls._known.items()
+                if known.__module__ == cls.homes.get(name)
             }
             cls._known.clear()
             cls._known.update({**loaded, **before})
@@ -218,7 +235,12 @@ class Description:
                 import_module(entry.value)
         known = cls._known.get(name)
         module, _, last = name.rpartition(".")
-        if known is None and module and (found := cls._known.get(last)) and found.__module__ == module:
+        if (
+            known is None
+            and module
+            and (found := cls._known.get(last))
+            and found.__module__ == module
+        ):
             known = found
         # A class that is not itself a dataclass is a base for others.
         if known is None or not issubclass(known, cls) or "__dataclass_fields__" not in vars(known):

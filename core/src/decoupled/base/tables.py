@@ -14,7 +14,14 @@ from .extras import needed_for
 
 # What spreadsheets and data frames write for a missing value.
 MISSING_WORDS = frozenset(("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>"))
-_BOOLEANS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
+_BOOLEANS = {
+    "True": True,
+    "TRUE": True,
+    "true": True,
+    "False": False,
+    "FALSE": False,
+    "false": False,
+}
 _REMEDY = "export it again, or save it as CSV in UTF-8"
 
 
@@ -94,12 +101,12 @@ def _chosen_names(place: str, header: Sequence[str], wanted: Sequence[str] | Non
         return [name for name in wanted if name in header]
     for number, name in enumerate(header):
         if name.strip() == "":
-            remedy = (
-                "name it, or drop the column if it holds row numbers (in pandas, to_csv(..., index=False))"
-            )
+            remedy = "name it, or drop the column if it holds row numbers (in pandas, to_csv(..., index=False))"
             raise broken(place, f"column {number + 1} has no name", remedy)
         if name in header[:number]:
-            raise broken(place, f"has two columns named {name!r}", "give every column a name of its own")
+            raise broken(
+                place, f"has two columns named {name!r}", "give every column a name of its own"
+            )
     return list(header)
 
 
@@ -151,7 +158,9 @@ def _number(cell: str) -> float | None:
     if cell.strip() in MISSING_WORDS:
         return float("nan")
     try:
-        return float(cell.replace("_", " "))  # Python reads 1_0 as 10, and a file has no such numbers
+        return float(
+            cell.replace("_", " ")
+        )  # Python reads 1_0 as 10, and a file has no such numbers
     except ValueError:
         return None
 

@@ -35,7 +35,9 @@ class TakesTurns:
     def _open(self) -> None:
         """Let calls in, and stay usable in processes that are forked."""
         self._lock, self._owner = Lock(), NOBODY
-        self._halfway = False  # whether a call is in progress, or was interrupted and not made up for
+        self._halfway = (
+            False  # whether a call is in progress, or was interrupted and not made up for
+        )
         _forkable[id(self)] = self
 
     def _recover(self) -> None:
@@ -105,9 +107,7 @@ def in_turn_with(method: Callable[[_Mine, _One], _Found]) -> Callable[[_Mine, _O
 
 
 def _reentry(call: str, kind: str) -> ReentryError:
-    problem = (
-        f"{call}(): this thread is inside another call of the same {kind}, so it would wait for itself; "
-    )
+    problem = f"{call}(): this thread is inside another call of the same {kind}, so it would wait for itself; "
     problem += "it was called by the handler of a signal, a finalizer or a callback"
     remedy = "in a handler, raise SystemExit or set a flag, and make the call where the loop ends"
     return ReentryError(Message(problem, remedy))

@@ -231,5 +231,7 @@ def numbers_within(name: str, values: object, least: int, remedy: str) -> tuple[
         numbers = []
     good = [number for number in numbers if number is not None and 0.0 <= number <= 1.0]
     if len(good) < max(least, len(numbers)):
-        raise ParameterError.of(name, values, f"must be {least} numbers or more, each in [0, 1]", remedy)
+        raise ParameterError.of(
+            name, values, f"must be {least} numbers or more, each in [0, 1]", remedy
+        )
     return tuple(good)

@@ -70,7 +70,9 @@ def hash_text(text: str, numbers: int = 16) -> list[float]:
     if not isinstance(text, str):
         raise ParameterError("text: must be a string; project takes embeddings")
     plain = " ".join(text[:MOST_HASHED].lower().split())
-    points = np.frombuffer(f" {plain} ".encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
+    points = np.frombuffer(f" {plain} ".encode("utf-32-le", "surrogatepass"), "<u4").astype(
+        np.uint64
+    )
     counts = np.zeros(LONGEST_VECTOR)
     for size in _GRAMS:
         codes = np.zeros(max(len(points) - size + 1, 0), np.uint64)

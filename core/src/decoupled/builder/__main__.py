@@ -15,9 +15,12 @@ def main() -> int:
     parser.add_argument(
         "--out", type=Path, default=load.FOLDER, help="the folder for libraries and manifest"
     )
-    parser.add_argument("--processes", type=int, help="how many compile at once; all cores without it")
     parser.add_argument(
-        "--only", help="an expression: only the policies whose description matches it, and what all share"
+        "--processes", type=int, help="how many compile at once; all cores without it"
+    )
+    parser.add_argument(
+        "--only",
+        help="an expression: only the policies whose description matches it, and what all share",
     )
     parser.add_argument(
         "--if-stale", action="store_true", help="do nothing where what is there is up to date"

@@ -42,7 +42,10 @@ class Progress:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.reports.put(None)
         self._thread.join()
@@ -69,7 +72,9 @@ class Kept(NamedTuple):
 
     folder: Path
 
-    def keep(self, family: Sequence[str], built: list[Built], scratch: Path, kinds: Sequence[str]) -> None:
+    def keep(
+        self, family: Sequence[str], built: list[Built], scratch: Path, kinds: Sequence[str]
+    ) -> None:
         """Keep a family whose objects are in the folders of the processors in `scratch`."""
         names = [
             f"{target}/{row['symbol']}.o"
@@ -122,9 +127,13 @@ def build(
     start, digests = time.perf_counter(), sources()
     with tempfile.TemporaryDirectory() as scratch:
         kept = Kept(folder / unfinished(kinds))
-        built = compile_all(Path(scratch), kinds, processes or os.cpu_count() or 1, only, tell, kept)
+        built = compile_all(
+            Path(scratch), kinds, processes or os.cpu_count() or 1, only, tell, kept
+        )
         folder.mkdir(parents=True, exist_ok=True)
-        libraries = {target: link(linker, Path(scratch) / target, folder, target) for target in kinds}
+        libraries = {
+            target: link(linker, Path(scratch) / target, folder, target) for target in kinds
+        }
     functions = {name: row for group in built for name, row in group.functions.items()}
     manifest = {
         "format": FORMAT,
@@ -156,7 +165,9 @@ def is_built(folder: Path = load.FOLDER) -> bool:
         manifest = load.read_manifest(folder)
     except load.UnusableError:
         return False
-    return manifest.get("builder") == builder_digest() and manifest["libraries"].keys() >= {*wanted()}
+    return manifest.get("builder") == builder_digest() and manifest["libraries"].keys() >= {
+        *wanted()
+    }
 
 
 def renew_digests(folder: Path = load.FOLDER) -> None:
@@ -215,13 +226,17 @@ def compile_all(
             for family in listing.submit(_families).result()
         ]
     total = sum(map(len, families))
-    tell(f"compiling {total} groups of functions, each for {' and '.join(kinds)}, in {processes} processes")
+    tell(
+        f"compiling {total} groups of functions, each for {' and '.join(kinds)}, in {processes} processes"
+    )
     with (
         Progress(context, total, tell) as progress,
         ProcessPoolExecutor(processes, context, _prepare, (settings, progress.reports)) as executor,
     ):
         # One process for each family, so that shared functions are compiled once.
-        waiting = [executor.submit(_compile, family, scratch, kinds, kept) for family in families if family]
+        waiting = [
+            executor.submit(_compile, family, scratch, kinds, kept) for family in families if family
+        ]
         return [group for done in waiting for group in done.result()]
 
 
@@ -244,7 +259,9 @@ def _prepare(settings: dict[str, str], reports: Any = None) -> None:
     global _reports
     _reports = reports
     os.environ.update(settings)
-    gc.set_threshold(100_000, 20, 20)  # Numba makes many objects and few cycles: a twelfth less time
+    gc.set_threshold(
+        100_000, 20, 20
+    )  # Numba makes many objects and few cycles: a twelfth less time
 
 
 def _families() -> list[list[str]]:
@@ -264,7 +281,9 @@ def _compile(family: list[str], scratch: Path, kinds: tuple[str, ...], kept: Kep
     for name in family:
         group = _compile_group(name, scratch, kinds, shared)
         left_out = "".join(f"; without {name}: {why}" for name, why in group.left_out.items())
-        _reports.put(f"{group.label}: {len(group.functions)} functions, {group.seconds:.1f} s{left_out}")
+        _reports.put(
+            f"{group.label}: {len(group.functions)} functions, {group.seconds:.1f} s{left_out}"
+        )
         built.append(group)
     kept.keep(family, built, scratch, kinds)
     return built

@@ -57,7 +57,9 @@ def policies() -> list[Policy]:
     """One policy for each form of compiled functions that ships."""
     known = Policy.known()  # looks at every installed package
     shipped: dict[Any, Policy] = {}
-    for name in sorted(Policy.homes.keys() - {Forgetting.__name__}):  # which has the code of its policy
+    for name in sorted(
+        Policy.homes.keys() - {Forgetting.__name__}
+    ):  # which has the code of its policy
         for policy in known[name].forms():
             if policy.params_type not in COMPILED_ON_FIRST_USE:
                 shipped.setdefault(policy.params_type, policy)
@@ -168,7 +170,9 @@ def _stream() -> Any:
 def _late() -> Late:
     rules = Rules(0, 1, 1, 0.0, 0.0, 1.0, 0, 0.0, 0.0, False, 0.0, 0, 0, 1.0)
     floats, ints = np.zeros((1, OWN_FLOATS)), np.zeros((1, OWN_INTS), np.int64)
-    return Late(rules, np.zeros(3, np.int64), floats, ints, _stream(), np.zeros((ARMS, 2)), np.zeros(TOLD))
+    return Late(
+        rules, np.zeros(3, np.int64), floats, ints, _stream(), np.zeros((ARMS, 2)), np.zeros(TOLD)
+    )
 
 
 def _table_run(policy: Policy) -> tuple[Any, ...]:

@@ -102,7 +102,8 @@ def _reader(kind: Any, at: int) -> Any:
 def _array(context: Any, builder: Any, block: Any, kind: Any, at: int) -> Any:
     """An array that the caller owns, without reference counting."""
     words = [
-        builder.load(_pointer(builder, block, at + WORD * number, _word)) for number in range(1 + kind.ndim)
+        builder.load(_pointer(builder, block, at + WORD * number, _word))
+        for number in range(1 + kind.ndim)
     ]
     array = context.make_array(kind)(context, builder)
     data = builder.inttoptr(words[0], context.get_data_type(kind.dtype).as_pointer())
@@ -137,7 +138,8 @@ def _writer(returns: list[str], at: int) -> Any:
                 whole = types.float64 if kind == "float" else types.int64
                 target = ir.DoubleType() if kind == "float" else _word
                 builder.store(
-                    context.cast(builder, each, part, whole), _pointer(builder, block, place, target)
+                    context.cast(builder, each, part, whole),
+                    _pointer(builder, block, place, target),
                 )
             return context.get_dummy_value()
 

@@ -10,7 +10,18 @@ __getattr__, __dir__, __all__ = attach(__name__)
 # The commands of the other packages of this project, by the extra that brings them.
 ELSEWHERE = {
     "serve": (
-        *("serve", "mirror", "weights", "health", "config", "init", "keys", "migrate", "doctor", "backup"),
+        *(
+            "serve",
+            "mirror",
+            "weights",
+            "health",
+            "config",
+            "init",
+            "keys",
+            "migrate",
+            "doctor",
+            "backup",
+        ),
         *("restore", "audit", "mcp"),
     ),
     "lab": ("reproduce", "report", "benchmark", "bench"),

@@ -35,7 +35,9 @@ KeyFile = Annotated[
 ]
 
 Experiment = Annotated[str, argument("The experiment.")]
-Tag = Annotated[list[str] | None, typer.Option(help="A tag; repeat it for several.", metavar="NAME:VALUE")]
+Tag = Annotated[
+    list[str] | None, typer.Option(help="A tag; repeat it for several.", metavar="NAME:VALUE")
+]
 
 # Which changes of an audit trail to show, for `decoupled audit` as well.
 AuditSubject: TypeAlias = Annotated[
@@ -43,7 +45,9 @@ AuditSubject: TypeAlias = Annotated[
 ]
 AuditAction: TypeAlias = Annotated[str | None, option("Only this kind, such as guardrails.change.")]
 AuditTenant: TypeAlias = Annotated[str | None, option("Only changes of this tenant.")]
-AuditLimit: TypeAlias = Annotated[int, typer.Option(min=1, help="How many changes to show at most.")]
+AuditLimit: TypeAlias = Annotated[
+    int, typer.Option(min=1, help="How many changes to show at most.")
+]
 
 Most = Annotated[int, typer.Option(min=1, help="How many to print at most.")]
 AsJson = Annotated[bool, option("Print the whole answer as JSON.", "--json")]
@@ -115,7 +119,9 @@ def tags_of(tags: list[str] | None) -> dict[str, str] | None:
     for text in tags or ():
         if ":" not in text:
             raise ParameterError.of("--tag", text, "must be NAME:VALUE", "for example country:de")
-    return {name: value for name, _, value in (text.partition(":") for text in tags)} if tags else None
+    return (
+        {name: value for name, _, value in (text.partition(":") for text in tags)} if tags else None
+    )
 
 
 def _described(policy: str) -> Any:
@@ -129,8 +135,12 @@ def _described(policy: str) -> Any:
 def client_create(
     service: "Client",
     name: Experiment,
-    arms: Annotated[list[str] | None, argument("Its arms, two or more; none with --learner.")] = None,
-    policy: Annotated[str, option("A policy's name, such as FTPL or Ladder, or its JSON.")] = "Ladder",
+    arms: Annotated[
+        list[str] | None, argument("Its arms, two or more; none with --learner.")
+    ] = None,
+    policy: Annotated[
+        str, option("A policy's name, such as FTPL or Ladder, or its JSON.")
+    ] = "Ladder",
     loss_range: Annotated[
         tuple[float, float],
         typer.Option(metavar="LOW HIGH", help="The lowest and the highest possible loss."),
@@ -139,29 +149,53 @@ def client_create(
     expired_loss: Annotated[
         float | None, option("The loss of a decision whose deadline passed; none if not given.")
     ] = None,
-    seed: Annotated[int | None, option("Seed of the draws, for tests. Default: fresh randomness.")] = None,
-    demo: Annotated[bool, option("For tests only: the console may send made-up losses.", "--demo")] = False,
-    feedback: Annotated[str, option("loss, or preference: which of the two arms did better.")] = "loss",
-    risk: Annotated[float, option("The probability that an interval or a verdict is ever wrong.")] = 0.05,
-    drift: Annotated[bool, option("Whether losses may drift; else intervals are mostly narrower.")] = True,
+    seed: Annotated[
+        int | None, option("Seed of the draws, for tests. Default: fresh randomness.")
+    ] = None,
+    demo: Annotated[
+        bool, option("For tests only: the console may send made-up losses.", "--demo")
+    ] = False,
+    feedback: Annotated[
+        str, option("loss, or preference: which of the two arms did better.")
+    ] = "loss",
+    risk: Annotated[
+        float, option("The probability that an interval or a verdict is ever wrong.")
+    ] = 0.05,
+    drift: Annotated[
+        bool, option("Whether losses may drift; else intervals are mostly narrower.")
+    ] = True,
     patience: Annotated[
         int | None,
-        option("How many newer decisions wait for one without feedback; 1,000, or the labels' deadline."),
+        option(
+            "How many newer decisions wait for one without feedback; 1,000, or the labels' deadline."
+        ),
     ] = None,
     labels: Annotated[
         str | None,
-        option("How many decisions ask for a label, if a judge gives losses, as JSON: '{\"share\": 0.1}'."),
+        option(
+            "How many decisions ask for a label, if a judge gives losses, as JSON: '{\"share\": 0.1}'."
+        ),
     ] = None,
     log_keys: Annotated[str, option("How the log stores keys: hashed, plain or off.")] = "hashed",
     context: Annotated[
-        str | None, option('The fields of contexts, by type, as JSON, such as \'{"subject": "text"}\'.')
+        str | None,
+        option('The fields of contexts, by type, as JSON, such as \'{"subject": "text"}\'.'),
     ] = None,
-    unknown_context: Annotated[str, option("What to do with other fields: refuse or ignore.")] = "refuse",
-    log_context: Annotated[str, option("How the log stores texts of contexts: plain or hashed.")] = "plain",
-    guardrails: Annotated[str | None, option('Guardrails as JSON: \'{"incumbent": "small"}\'.')] = None,
-    budget: Annotated[str | None, option("A budget for exploring as JSON: '{\"share\": 0.01}'.")] = None,
+    unknown_context: Annotated[
+        str, option("What to do with other fields: refuse or ignore.")
+    ] = "refuse",
+    log_context: Annotated[
+        str, option("How the log stores texts of contexts: plain or hashed.")
+    ] = "plain",
+    guardrails: Annotated[
+        str | None, option('Guardrails as JSON: \'{"incumbent": "small"}\'.')
+    ] = None,
+    budget: Annotated[
+        str | None, option("A budget for exploring as JSON: '{\"share\": 0.01}'.")
+    ] = None,
     learner: Annotated[
-        Path | None, option("A saved learner to start from; its arms, policy and loss range come with it.")
+        Path | None,
+        option("A saved learner to start from; its arms, policy and loss range come with it."),
     ] = None,
 ) -> None:
     """Create an experiment."""
@@ -169,7 +203,12 @@ def client_create(
         raise typer.BadParameter("give the arms, or --learner, which has them")
     settings = _objects(context=context, guardrails=guardrails, budget=budget, labels=labels)
     settings |= {"deadline_seconds": deadline, "expired_loss": expired_loss, "patience": patience}
-    settings |= {"feedback": feedback, "demo": demo, "log_keys": log_keys, "log_context": log_context}
+    settings |= {
+        "feedback": feedback,
+        "demo": demo,
+        "log_keys": log_keys,
+        "log_context": log_context,
+    }
     settings["unknown_context"] = unknown_context
     if learner is None:
         settings |= {"policy": _described(policy), "arms": arms, "loss_range": loss_range}
@@ -188,13 +227,19 @@ def client_decide(
     service: "Client",
     name: Experiment,
     mode: Annotated[str, option("both, exploit or explore.")] = "both",
-    key: Annotated[str | None, option("A session or a user, which is served the same arm again.")] = None,
+    key: Annotated[
+        str | None, option("A session or a user, which is served the same arm again.")
+    ] = None,
     tag: Tag = None,
-    baseline: Annotated[str | None, option("Expected losses by arm, as JSON: '{\"a\": 0.3}'.")] = None,
+    baseline: Annotated[
+        str | None, option("Expected losses by arm, as JSON: '{\"a\": 0.3}'.")
+    ] = None,
     context: Annotated[
         str | None, option('The context of the request as JSON: \'{"subject": "law"}\'.')
     ] = None,
-    advice: Annotated[str | None, option('What advisers say, as JSON: \'{"router": "a"}\'.')] = None,
+    advice: Annotated[
+        str | None, option('What advisers say, as JSON: \'{"router": "a"}\'.')
+    ] = None,
     why: Annotated[bool, option("Also say why a contextual policy drew its arm.", "--why")] = False,
 ) -> None:
     """Ask for a decision. Send back the loss of its *explored* arm."""
@@ -210,18 +255,25 @@ def client_feedback(
     decision: Annotated[str, argument("The decision's id.")],
     loss: Annotated[float | None, option("The loss of the *explored* arm.")] = None,
     reward: Annotated[float | None, option("Or its reward.")] = None,
-    preference: Annotated[str | None, option("Or which arm did better: explore, exploit or tie.")] = None,
+    preference: Annotated[
+        str | None, option("Or which arm did better: explore, exploit or tie.")
+    ] = None,
     arm: Annotated[
-        str | None, option("The arm of the loss, as a safeguard: any but the explored arm is refused.")
+        str | None,
+        option("The arm of the loss, as a safeguard: any but the explored arm is refused."),
     ] = None,
     judged: Annotated[
         str | None,
-        option("With labels: the judge's loss, a number or a preference. The other options are the label."),
+        option(
+            "With labels: the judge's loss, a number or a preference. The other options are the label."
+        ),
     ] = None,
     position: Annotated[
         float | None, option("How much the judge preferred what it saw first, from -1 to 1.")
     ] = None,
-    cost: Annotated[float | None, option("The cost of exploring and judging, for a money budget.")] = None,
+    cost: Annotated[
+        float | None, option("The cost of exploring and judging, for a money budget.")
+    ] = None,
 ) -> None:
     """Send the loss, or the reward, of the arm that a decision *explored*, or which of its arms did better."""
     from ..client.errors import neither_or_both
@@ -249,7 +301,9 @@ def client_label(
     decision: Annotated[str, argument("The decision's id.")],
     loss: Annotated[float | None, option("The true loss of the *explored* arm.")] = None,
     reward: Annotated[float | None, option("Or its reward.")] = None,
-    preference: Annotated[str | None, option("Or which arm did better: explore, exploit or tie.")] = None,
+    preference: Annotated[
+        str | None, option("Or which arm did better: explore, exploit or tie.")
+    ] = None,
 ) -> None:
     """Send the label of a judged decision that asks for one."""
     preferred: Any = preference
@@ -266,7 +320,9 @@ def client_labels(service: "Client", name: Experiment, limit: Most = 100) -> Non
 def client_show(
     service: "Client",
     name: Annotated[str | None, argument("An experiment; all are listed if none is named.")] = None,
-    context: Annotated[str | None, option("The context to show probabilities for, as JSON.")] = None,
+    context: Annotated[
+        str | None, option("The context to show probabilities for, as JSON.")
+    ] = None,
 ) -> None:
     """Show what an experiment has learned, or list the experiments."""
     if name is None:
@@ -294,7 +350,8 @@ def client_segments(
     service: "Client",
     name: Experiment,
     by: Annotated[
-        list[str] | None, option("A field of the context that tells segments apart; repeat it for several.")
+        list[str] | None,
+        option("A field of the context that tells segments apart; repeat it for several."),
     ] = None,
     limit: Annotated[int, option("How many segments at most, the most observed first.")] = 20,
     as_json: AsJson = False,
@@ -313,7 +370,8 @@ def client_gate(
     name: Experiment,
     arm: Annotated[str, argument("The arm that is to be promoted.")],
     against: Annotated[
-        str | None, option("The arm to compare it with. Default: the incumbent, or else every other arm.")
+        str | None,
+        option("The arm to compare it with. Default: the incumbent, or else every other arm."),
     ] = None,
     margin: Annotated[float, option("How much higher its mean loss may be.")] = 0.0,
     as_json: AsJson = False,
@@ -331,7 +389,9 @@ def client_audit(
     subject: AuditSubject = None,
     action: AuditAction = None,
     tenant: AuditTenant = None,
-    before: Annotated[int | None, option("Only changes before this id, the `next` of a page.")] = None,
+    before: Annotated[
+        int | None, option("Only changes before this id, the `next` of a page.")
+    ] = None,
     limit: AuditLimit = 100,
 ) -> None:
     """Show who changed what, newest first. Needs an admin key."""
@@ -345,7 +405,11 @@ def client_evaluate(service: "Client", name: Experiment, tag: Tag = None) -> Non
     """Estimate the mean loss of every arm and of the exploited arms from the log, with intervals."""
     from ..client.requests import tag_params
 
-    show(service.request("GET", f"{experiment_path(name)}/evaluation", params=tag_params(tags_of(tag))))
+    show(
+        service.request(
+            "GET", f"{experiment_path(name)}/evaluation", params=tag_params(tags_of(tag))
+        )
+    )
 
 
 @service_command("log", arguments=("format", "file"))
@@ -401,7 +465,9 @@ def client_unpin(service: "Client", name: Experiment) -> None:
 def client_down(
     service: "Client",
     name: Experiment,
-    arms: Annotated[list[str] | None, argument("The arms that are down; none if not given.")] = None,
+    arms: Annotated[
+        list[str] | None, argument("The arms that are down; none if not given.")
+    ] = None,
 ) -> None:
     """Set the arms that are down, which no decision chooses, for a health check."""
     body = {"arms": _named(service, name, arms or [])}
@@ -412,7 +478,9 @@ def client_down(
 def client_guardrails(
     service: "Client",
     name: Experiment,
-    changes: Annotated[str, argument('Changes as JSON: \'{"floors": {"a": 0.1}, "pinned": null}\'.')],
+    changes: Annotated[
+        str, argument('Changes as JSON: \'{"floors": {"a": 0.1}, "pinned": null}\'.')
+    ],
 ) -> None:
     """Change the guardrails of an experiment; those not named stay as they are."""
     show(service.change_guardrails(name, **_object("CHANGES", changes)))
@@ -422,7 +490,9 @@ def client_guardrails(
 def client_budget(
     service: "Client",
     name: Experiment,
-    limits: Annotated[str, argument("The whole budget as JSON: '{\"share\": 0.01}'; '{}' for no limit.")],
+    limits: Annotated[
+        str, argument("The whole budget as JSON: '{\"share\": 0.01}'; '{}' for no limit.")
+    ],
 ) -> None:
     """Set how much an experiment may explore."""
     show(service.set_budget(name, **_object("LIMITS", limits)))
@@ -436,7 +506,9 @@ def _named(service: "Client", name: str, arms: list[str]) -> list[Any]:
 
 def _objects(**texts: str | None) -> dict[str, Any]:
     """What options of these names hold as JSON; None for those that are not given."""
-    return {name: None if text is None else _object(f"--{name}", text) for name, text in texts.items()}
+    return {
+        name: None if text is None else _object(f"--{name}", text) for name, text in texts.items()
+    }
 
 
 def _object(argument: str, text: str, remedy: str = "quote it") -> Any:
@@ -452,7 +524,9 @@ def _object(argument: str, text: str, remedy: str = "quote it") -> Any:
 @service_command("list")
 def client_list(
     service: "Client",
-    sort: Annotated[str, option("name, -name, created_at, or -created_at for the newest first.")] = "name",
+    sort: Annotated[
+        str, option("name, -name, created_at, or -created_at for the newest first.")
+    ] = "name",
     status: Annotated[str | None, option("active or archived; both if not given.")] = None,
     policy: Annotated[str | None, option("The name of their policy, such as FTPL.")] = None,
     prefix: Annotated[str | None, option("What their names begin with.")] = None,
@@ -520,7 +594,9 @@ def client_learner(
 def client_replay(
     service: "Client",
     name: Experiment,
-    file: Annotated[Path, argument("A log: .csv, .parquet, or .jsonl with an object on each line.")],
+    file: Annotated[
+        Path, argument("A log: .csv, .parquet, or .jsonl with an object on each line.")
+    ],
     unrandomised: Annotated[
         bool,
         typer.Option(

@@ -71,12 +71,20 @@ def environments() -> None:
 @app.command()
 def simulate(
     specification: Annotated[Path, typer.Argument(metavar="SPEC.toml", help="What to simulate.")],
-    out: Annotated[Path, typer.Option(help="Folder for results; a rerun resumes there.")] = Path("out"),
+    out: Annotated[Path, typer.Option(help="Folder for results; a rerun resumes there.")] = Path(
+        "out"
+    ),
     workers: Annotated[int | None, typer.Option(min=1, help="Threads. Default: all cores.")] = None,
     device: Annotated[str, typer.Option(help="cpu, or cuda for NVIDIA GPUs.")] = "cpu",
-    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Run on a Dask cluster.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and estimated time.")] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="Write table.tex and regret.pdf as well.")] = False,
+    dask: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Run on a Dask cluster.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the plan and estimated time.")
+    ] = False,
+    latex: Annotated[
+        bool, typer.Option("--latex", help="Write table.tex and regret.pdf as well.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress bar.")] = False,
 ) -> None:
     """Run a simulation written in a TOML file; see examples/simulation.toml."""

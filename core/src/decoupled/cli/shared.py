@@ -13,7 +13,10 @@ from ..errors import DecoupledError
 
 
 def with_parameters_of(
-    command: Callable[..., None], run: Callable[..., None], filled: str, added: Sequence[inspect.Parameter]
+    command: Callable[..., None],
+    run: Callable[..., None],
+    filled: str,
+    added: Sequence[inspect.Parameter],
 ) -> Callable[..., None]:
     """Give `run` the signature of `command`, without the parameter that it fills in itself, and with the added ones.
 
@@ -36,7 +39,9 @@ def flag(name: str, annotation: object, default: object) -> inspect.Parameter:
     >>> print(flag("url", str, "http://127.0.0.1:8000"))
     url: str = 'http://127.0.0.1:8000'
     """
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
 
 
 def aligned(rows: Iterable[tuple[str, ...]]) -> str:
@@ -78,7 +83,9 @@ def report_errors(
     except (DecoupledError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         request = getattr(error, "request_id", None)
-        if request is not None and getattr(error, "status", 0) >= 500:  # only the service's log tells more
+        if (
+            request is not None and getattr(error, "status", 0) >= 500
+        ):  # only the service's log tells more
             typer.echo(f"The id of the request is {request}.", err=True)
         [named] = re.findall(r"^[\w.-]*", str(error))
         usage = (flags and named.startswith("--")) or named in arguments

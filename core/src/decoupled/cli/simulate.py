@@ -45,7 +45,9 @@ def run_all(
             folder = out / f"{number:02d}-{name}"
             folder.mkdir(parents=True, exist_ok=True)  # first, so that a failure here loses no work
             with progress_bar(plan.rounds, quiet) as report:
-                results = run_plan(plan, workers=count, executor=executor, out=folder, report=report)
+                results = run_plan(
+                    plan, workers=count, executor=executor, out=folder, report=report
+                )
             show(plan, results, folder, latex)
 
 

@@ -54,8 +54,13 @@ def verdict_text(found: dict[str, Any]) -> str:
     if found["remark"] is not None:
         lines.append(found["remark"])
     if found["incumbent"] is not None:
-        left, kept = "was the incumbent; another arm was found", "is used until another arm is known"
-        lines.append(f"{found['incumbent']} {left if found['incumbent_released'] else kept} to be better.")
+        left, kept = (
+            "was the incumbent; another arm was found",
+            "is used until another arm is known",
+        )
+        lines.append(
+            f"{found['incumbent']} {left if found['incumbent_released'] else kept} to be better."
+        )
     lines += ["", _arms(found["arms"]), ""]
     if _overlap(found):
         lines.append("Intervals of means overlap, although arms are out: " + OVERLAP)
@@ -67,12 +72,16 @@ def verdict_text(found: dict[str, Any]) -> str:
 
 
 # A verdict bets on the difference of two arms, over the rounds that could explore both.
-OVERLAP = "arms are compared by their difference, which takes less evidence than two separate means."
+OVERLAP = (
+    "arms are compared by their difference, which takes less evidence than two separate means."
+)
 
 
 def _now(found: dict[str, Any]) -> str:
     """How far the evidence now bears out what was decided, and whether a gate can therefore say something else."""
-    level = f"Decided at round {found['decided_at']:,}; the evidence now shows the same at a level of "
+    level = (
+        f"Decided at round {found['decided_at']:,}; the evidence now shows the same at a level of "
+    )
     level += f"{100.0 * min(found['sure'], 0.9999):.4g} %"
     if found["sure"] >= 1.0 - found["risk"]:
         return f"{level}."
@@ -126,7 +135,9 @@ def segments_text(found: dict[str, Any]) -> str:
 
 
 def _value(value: object) -> str:
-    return "(none)" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return (
+        "(none)" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    )
 
 
 def _arms(arms: list[dict[str, Any]]) -> str:
@@ -155,8 +166,12 @@ def _judge(report: dict[str, Any]) -> list[str]:
     if report["position_bias"] is not None:
         rows.append(("for what it saw first", report["position_bias"]))
     counts = f"{report['labels']:,} labels, {report['missing']:,} missing, {report['awaiting']:,} awaited"
-    ends = [(name, *(_number(each[end]) for end in ("estimate", "low", "high"))) for name, each in rows]
-    shown = aligned([(name, estimate, f"from {low} to {high}") for name, estimate, low, high in ends])
+    ends = [
+        (name, *(_number(each[end]) for end in ("estimate", "low", "high"))) for name, each in rows
+    ]
+    shown = aligned(
+        [(name, estimate, f"from {low} to {high}") for name, estimate, low, high in ends]
+    )
     return [f"{counts}; the judge counts {_number(report['lam'])}.", shown]
 
 

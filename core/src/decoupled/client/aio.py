@@ -74,7 +74,9 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
     request = awaited(Client.request)
     _object = awaited(Client._object)
 
-    async def iter_experiments(self, **filters: Unpack[ExperimentFilters]) -> AsyncIterator[dict[str, Any]]:
+    async def iter_experiments(
+        self, **filters: Unpack[ExperimentFilters]
+    ) -> AsyncIterator[dict[str, Any]]:
         params: dict[str, Any] = {"limit": PAGE, **filters}
         while True:
             page = await self.request("GET", "/v1/experiments", params=params)

@@ -44,7 +44,9 @@ class BaseClient(ABC, Generic[HTTP]):
         self.outbox = outbox if isinstance(outbox, Outbox) or outbox is None else Outbox(outbox)
         # Certificates take 50 ms to load, and a plain address has none. Redirects are not followed.
         trust = verify if address.scheme == "https" else False
-        self._http: HTTP = self._open(base_url=address, headers=headers, timeout=timeout, verify=trust)
+        self._http: HTTP = self._open(
+            base_url=address, headers=headers, timeout=timeout, verify=trust
+        )
 
     @abstractmethod
     def _open(self, **options: Any) -> HTTP:

@@ -24,7 +24,9 @@ class ServiceError(DecoupledError):
 
     status: ClassVar[int] = 500
     title: ClassVar[str] = "The service failed"
-    request_id: str | None = None  # of the request that a client sent, to find it in the service's log
+    request_id: str | None = (
+        None  # of the request that a client sent, to find it in the service's log
+    )
 
     def __init_subclass__(cls, status: int | None = None, title: str | None = None) -> None:
         super().__init_subclass__()
@@ -156,7 +158,10 @@ def neither_or_both(
     if loss_given:
         rule = f"{loss} and {reward} are both given"
         return rule, "give the loss of the explored arm or its reward, not both"
-    return f"neither {loss} nor {reward} is given", "give the loss of the explored arm, or its reward"
+    return (
+        f"neither {loss} nor {reward} is given",
+        "give the loss of the explored arm, or its reward",
+    )
 
 
 TEMPORARY = (429, 502, 503, 504)  # the same request may succeed later

@@ -56,7 +56,9 @@ class Retries:
             attempt: the number of the attempt, from 1 on.
             retry_after: seconds that the service asked to wait.
         """
-        return retry_after + random.uniform(0.0, min(self.most, self.first * 2.0 ** min(attempt - 1, 64)))
+        return retry_after + random.uniform(
+            0.0, min(self.most, self.first * 2.0 ** min(attempt - 1, 64))
+        )
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,9 @@ def send(request: ApiRequest, endpoint: Endpoint) -> Exchange[httpx.Response]:
     # Every attempt carries the same id: the log of the service shows them together.
     request_id = request.headers.get(REQUEST_ID) or str(uuid.uuid4())
     request = replace(request, headers={**request.headers, REQUEST_ID: request_id})
-    error: ServiceError = Unreachable(f"{target}: no attempt is allowed; use Retries(attempts=1) or more")
+    error: ServiceError = Unreachable(
+        f"{target}: no attempt is allowed; use Retries(attempts=1) or more"
+    )
     retries, compile_wait, attempt = endpoint.retries, CompileWait(endpoint), 0
     while attempt < retries.attempts:
         attempt += 1
@@ -156,7 +160,9 @@ def _error(response: httpx.Response, endpoint: Endpoint) -> ServiceError:
         return error_in(response)
     # The service's own message is about the header, which the caller of a client never sets.
     url = endpoint.url
-    rule = f"is unknown to {url}, or revoked" if endpoint.has_key else f"is missing; {url} needs one"
+    rule = (
+        f"is unknown to {url}, or revoked" if endpoint.has_key else f"is missing; {url} needs one"
+    )
     return Unauthorized(f"key: {rule}; {endpoint.remedies.key}")
 
 

@@ -78,7 +78,9 @@ class Outbox:
             ParameterError: if the outbox has other feedback for the same decision.
         """
         with self._lock:
-            kept = _kept(self.path, item) if self.path else self._items.setdefault(item.decision, item)
+            kept = (
+                _kept(self.path, item) if self.path else self._items.setdefault(item.decision, item)
+            )
         if kept != item:
             rule = "the outbox has another loss for its explored arm; send only one"
             raise ParameterError(f"decision {item.decision!r}: {rule}")
@@ -128,7 +130,12 @@ def _read(file: Path) -> Undelivered:
 
 BATCH = 500  # the most items in one request
 Outcome: TypeAlias = RemoteDecision | ServiceError
-NOT_DELIVERED = (Unreachable, StoreError, Compiling, TooMany)  # errors after which to send feedback again
+NOT_DELIVERED = (
+    Unreachable,
+    StoreError,
+    Compiling,
+    TooMany,
+)  # errors after which to send feedback again
 
 
 def checked_item(item: Undelivered) -> Undelivered:

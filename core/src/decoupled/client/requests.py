@@ -207,7 +207,9 @@ class Operations:
         return create(name, ApiRequest("PUT", experiment_path(name), body), self._endpoint)
 
     def learner(self, name: str) -> Exchange[str]:
-        response = yield from send(ApiRequest("GET", f"{experiment_path(name)}/learner"), self._endpoint)
+        response = yield from send(
+            ApiRequest("GET", f"{experiment_path(name)}/learner"), self._endpoint
+        )
         return response.text
 
     def log(
@@ -254,7 +256,9 @@ class Operations:
         request = _put(checked_item(given), "label")
         return RemoteDecision.of((yield from send_for_json(request, self._endpoint)))
 
-    def feedback_many(self, items: Sequence[Undelivered]) -> Exchange[list[RemoteDecision | ServiceError]]:
+    def feedback_many(
+        self, items: Sequence[Undelivered]
+    ) -> Exchange[list[RemoteDecision | ServiceError]]:
         return deliver([checked_item(each) for each in items], self._endpoint)
 
     # The outbox
@@ -272,7 +276,9 @@ class Operations:
                 delivered.append(result)
             elif result.status not in TEMPORARY:
                 refused.append((item, result))
-        self._outbox.remove([each.id for each in delivered] + [item.decision for item, _ in refused])
+        self._outbox.remove(
+            [each.id for each in delivered] + [item.decision for item, _ in refused]
+        )
         return Flushed(delivered, refused, len(self._outbox))
 
     def close(self) -> Exchange[None]:
@@ -293,9 +299,13 @@ def _body(first: Json, more: Mapping[str, Any], known: frozenset[str]) -> Json:
     """What was given, as JSON takes it; the service has a default for everything else."""
     for name in more:
         if name not in known:
-            raise TypeError(f"unexpected keyword argument {name!r}; known are {', '.join(sorted(known))}")
+            raise TypeError(
+                f"unexpected keyword argument {name!r}; known are {', '.join(sorted(known))}"
+            )
     given = {name: value for name, value in {**first, **more}.items() if value is not None}
-    return {name: _AS_JSON[name](value) if name in _AS_JSON else value for name, value in given.items()}
+    return {
+        name: _AS_JSON[name](value) if name in _AS_JSON else value for name, value in given.items()
+    }
 
 
 def tag_params(tags: Mapping[str, str] | None) -> dict[str, Any]:
@@ -342,7 +352,9 @@ def _put(item: Undelivered, what: str) -> ApiRequest:
 def _segment(argument: str, name: str) -> str:
     """A name as one segment of a path; with a slash in it, the path would lead somewhere else."""
     if not name or "/" in name or set(name) == {"."}:
-        raise ParameterError.of(argument, name, "must be one segment of a path, without '/'", "check it")
+        raise ParameterError.of(
+            argument, name, "must be one segment of a path, without '/'", "check it"
+        )
     return quote(name, safe="")
 
 

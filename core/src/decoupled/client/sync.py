@@ -63,7 +63,11 @@ class Client(BaseClient[httpx.Client]):
     # Experiments
 
     def create(
-        self, name: str, *, arms: Sequence[Arm] | int | None = None, **settings: Unpack[ExperimentSettings]
+        self,
+        name: str,
+        *,
+        arms: Sequence[Arm] | int | None = None,
+        **settings: Unpack[ExperimentSettings],
     ) -> dict[str, Any]:
         """Create an experiment, and wait until its policy is compiled.
 
@@ -118,7 +122,9 @@ class Client(BaseClient[httpx.Client]):
                 return
             params["after"] = page["next"]
 
-    def iter_decisions(self, name: str, **filters: Unpack[DecisionFilters]) -> Iterator[RemoteDecision]:
+    def iter_decisions(
+        self, name: str, **filters: Unpack[DecisionFilters]
+    ) -> Iterator[RemoteDecision]:
         """Yield every decision of an experiment, page after page.
 
         Args:
@@ -165,7 +171,9 @@ class Client(BaseClient[httpx.Client]):
         >>> client.retire_arms("models", ["small"])["arms"]
         ['medium', 'large']
         """
-        return self._object("POST", f"{experiment_path(name)}/arms/retire", json={"arms": list(arms)})
+        return self._object(
+            "POST", f"{experiment_path(name)}/arms/retire", json={"arms": list(arms)}
+        )
 
     # Guardrails and budgets
 
@@ -396,7 +404,12 @@ class Client(BaseClient[httpx.Client]):
         >>> client.keep_pair(decision, request="Say hello.", exploit="Hello!", explore="Hi.")["id"] == decision.id
         True
         """
-        body: dict[str, Any] = {"title": title, "request": request, "exploit": exploit, "explore": explore}
+        body: dict[str, Any] = {
+            "title": title,
+            "request": request,
+            "exploit": exploit,
+            "explore": explore,
+        }
         body |= {"low": low, "high": high, "keep_days": keep_days}
         return self._object("PUT", f"{decision_path(id_of(decision))}/pair", json=body)
 
@@ -414,7 +427,10 @@ class Client(BaseClient[httpx.Client]):
     # Results
 
     def state(
-        self, name: str, *, context: Mapping[str, str | float | bool | Sequence[float] | None] | None = None
+        self,
+        name: str,
+        *,
+        context: Mapping[str, str | float | bool | Sequence[float] | None] | None = None,
     ) -> dict[str, Any]:
         """Return what an experiment has learned: probabilities, estimates, counts and the regret.
 

@@ -62,14 +62,18 @@ class ContextTable(Recorded):
             losses, columns = read_table(self.losses, _names("context", given))
         else:
             losses, columns = checked_rows("losses", self.losses), _columns(given)
-        context = {name: _checked_column(name, values, len(losses)) for name, values in columns.items()}
+        context = {
+            name: _checked_column(name, values, len(losses)) for name, values in columns.items()
+        }
         losses.setflags(write=False)
         set_value = object.__setattr__
         set_value(self, "losses", losses)
         set_value(self, "context", context)
         set_value(self, "segments", _checked_segments(self.segments, context))
         one_of("order", self.order, ORDERS)
-        content = hashlib.sha256(json.dumps([losses.shape, context, self.segments, self.order]).encode())
+        content = hashlib.sha256(
+            json.dumps([losses.shape, context, self.segments, self.order]).encode()
+        )
         content.update(losses.tobytes())
         set_value(self, "_digest", content.hexdigest())
 
@@ -178,7 +182,10 @@ def _names(argument: str, given: Any) -> tuple[str, ...]:
 
 def _columns(given: Any) -> dict[str, Any]:
     if not isinstance(given, Mapping):
-        rule, remedy = "must be a mapping of names to columns", 'such as {"subject": ["law", "art"]}'
+        rule, remedy = (
+            "must be a mapping of names to columns",
+            'such as {"subject": ["law", "art"]}',
+        )
         raise ParameterError.of("context", given, rule, remedy)
     return {name: given[name] for name in _names("context", given)}
 
@@ -195,7 +202,11 @@ def _checked_column(name: str, values: Any, rows: int) -> tuple[object, ...]:
         good = value is None or isinstance(value, str | bool | int | float)
         if not good or (isinstance(value, float) and not np.isfinite(value)):
             rule = f"must be {_KINDS}, and finite"
-            remedy = "use None for a missing value" if is_missing(value) else "drop the row or correct it"
+            remedy = (
+                "use None for a missing value"
+                if is_missing(value)
+                else "drop the row or correct it"
+            )
             raise ParameterError.of(f"context[{name!r}][{row}]", value, rule, remedy)
     return tuple(_of_one_kind(plain))
 
@@ -203,7 +214,10 @@ def _checked_column(name: str, values: Any, rows: int) -> tuple[object, ...]:
 def _of_one_kind(values: list[Any]) -> list[Any]:
     """The same with all numbers as floats if one is a fraction, and as whole numbers otherwise."""
     whole = all(value.is_integer() for value in values if isinstance(value, float))
-    return [(int if whole else float)(value) if type(value) in (int, float) else value for value in values]
+    return [
+        (int if whole else float)(value) if type(value) in (int, float) else value
+        for value in values
+    ]
 
 
 def _checked_segments(given: Any, context: Mapping[str, tuple[object, ...]]) -> tuple[str, ...]:
@@ -234,7 +248,9 @@ def check_columns(
                 raise ParameterError.of("numbers", name, rule, "use it as a segment, or scale it")
 
 
-def _column(argument: str, name: str, context: Mapping[str, tuple[object, ...]]) -> tuple[object, ...]:
+def _column(
+    argument: str, name: str, context: Mapping[str, tuple[object, ...]]
+) -> tuple[object, ...]:
     if name not in context:
         rule = "is not a column of the context"
         raise ParameterError.of(argument, name, rule, near_name(name, context))

@@ -38,9 +38,7 @@ def checked_cells(array: Any, place: Callable[[int, int], str]) -> Floats:
 def _bad_cell(place: str, value: object) -> ParameterError:
     if is_missing(value):
         rule = "is missing, and every row needs the loss of every arm"
-        remedy = (
-            "drop the row or fill it in; if only the arm tried was recorded, use Learner.replay() instead"
-        )
+        remedy = "drop the row or fill it in; if only the arm tried was recorded, use Learner.replay() instead"
     elif isinstance(value, float) and math.isinf(value):
         rule, remedy = "must lie in [0, 1]", "drop the row or correct it"
     elif not is_number(value):
@@ -231,7 +229,9 @@ def checked_rows(name: str, rows: Any) -> Floats:
 def _refuse_ragged(name: str, rows: Any) -> None:
     if not isinstance(rows, Sequence):
         return
-    if not all(isinstance(row, (Sequence, np.ndarray)) and not isinstance(row, str) for row in rows):
+    if not all(
+        isinstance(row, (Sequence, np.ndarray)) and not isinstance(row, str) for row in rows
+    ):
         return
     lengths = [len(row) for row in rows]
     for place, length in enumerate(lengths):

@@ -21,7 +21,9 @@ from ..base.arrays import Floats
 # Powers of two: the best bet for a spread V is about 4 / sqrt(V), so these serve up to V = 10^10.
 BETS: Floats = np.power(0.5, np.arange(1.0, 17.0))
 GUESSES: Floats = np.linspace(0.0, 1.0, 5)
-_NEWTON = 30  # steps at most; it converges from below, so that stopping early only widens an interval
+_NEWTON = (
+    30  # steps at most; it converges from below, so that stopping early only widens an interval
+)
 
 
 def _psi(bets: Floats, guesses: Floats) -> Floats:
@@ -59,7 +61,9 @@ def lower_mean(count: ArrayLike, total: ArrayLike, squares: ArrayLike, risk: Arr
     return np.maximum(_lower(count, total, squares, risk, of_difference=False), 0.0)
 
 
-def lower_difference(count: ArrayLike, total: ArrayLike, squares: ArrayLike, risk: ArrayLike) -> Floats:
+def lower_difference(
+    count: ArrayLike, total: ArrayLike, squares: ArrayLike, risk: ArrayLike
+) -> Floats:
     """A lower bound of the running mean of numbers X >= -1 whose means lie in [-1, 1].
 
     The arguments may be arrays of one shape. The bound is -1 where nothing was seen.
@@ -76,7 +80,9 @@ def lower_difference(count: ArrayLike, total: ArrayLike, squares: ArrayLike, ris
     return np.maximum(_lower(count, total, squares, risk, of_difference=True), -1.0)
 
 
-def _terms(squares: Floats, total: Floats, count: Floats, of_difference: bool) -> tuple[Floats, Floats]:
+def _terms(
+    squares: Floats, total: Floats, count: Floats, of_difference: bool
+) -> tuple[Floats, Floats]:
     """The bets, and what each of them pays for the spread, with the logarithm of its share."""
     if of_difference:
         return BETS, squares[:, None] * PSI_DIFFERENCE - _LOG_SHARE_DIFFERENCE
@@ -85,7 +91,9 @@ def _terms(squares: Floats, total: Floats, count: Floats, of_difference: bool) -
     return _BETS, spread * PSI - _LOG_SHARE
 
 
-def log_wealth(count: Floats, total: Floats, squares: Floats, mean: Floats) -> tuple[Floats, Floats]:
+def log_wealth(
+    count: Floats, total: Floats, squares: Floats, mean: Floats
+) -> tuple[Floats, Floats]:
     """The logarithm of the supermartingale of `lower_mean` for a given running mean, and its slope in that mean."""
     bets, price = _terms(squares, total, count, of_difference=False)
     exponents = bets * (total - count * mean)[:, None] - price
@@ -95,7 +103,9 @@ def log_wealth(count: Floats, total: Floats, squares: Floats, mean: Floats) -> t
 
 def log_wealth_of_difference(total: Floats, squares: Floats) -> Floats:
     """The logarithm of the supermartingale of `lower_difference` for a running mean of 0. Arrays of any shape."""
-    exponents = total[..., None] * BETS - squares[..., None] * PSI_DIFFERENCE + _LOG_SHARE_DIFFERENCE
+    exponents = (
+        total[..., None] * BETS - squares[..., None] * PSI_DIFFERENCE + _LOG_SHARE_DIFFERENCE
+    )
     return log_sum_exp(exponents)[0]
 
 

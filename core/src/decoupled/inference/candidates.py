@@ -28,7 +28,12 @@ class Startable(Protocol):
 
 
 Candidate: TypeAlias = (
-    Arm | ByArm | ArrayLike | Callable[[Any], ArrayLike | ByArm] | Mapping[Any, Arm | ByArm] | Startable
+    Arm
+    | ByArm
+    | ArrayLike
+    | Callable[[Any], ArrayLike | ByArm]
+    | Mapping[Any, Arm | ByArm]
+    | Startable
 )
 """What `evaluate` can judge: an arm, shares of arms, laws, a function from a context or a row to an arm or a law, a
 mapping from segments to these, or a policy."""
@@ -50,7 +55,9 @@ def shares_of(candidate: Any, log: Log, segments: Any = None) -> tuple[str, Shar
     if callable(candidate):
         given = log.rows.tolist() if log.context is None else log.context
         name = "the function" if segments is None else "the mapping"
-        return name, _of_columns(_checked(np.array([_called(candidate, each, log) for each in given]), log))
+        return name, _of_columns(
+            _checked(np.array([_called(candidate, each, log) for each in given]), log)
+        )
     try:
         laws = np.asarray(candidate, np.float64)
     except (TypeError, ValueError):
@@ -77,19 +84,27 @@ def _called(candidate: Callable[[Any], Any], given: Any, log: Log) -> Any:
         law = np.empty(0)
     if law.shape != (len(log.arms),):
         rule = f"is no arm, and no {len(log.arms)} probabilities, for {shown(given)}"
-        raise ParameterError.of("policy(...)", found, rule, "return an arm or a law for every decision")
+        raise ParameterError.of(
+            "policy(...)", found, rule, "return an arm or a law for every decision"
+        )
     return law
 
 
 def _fields(segments: Any) -> tuple[str, ...]:
     names = (segments,) if isinstance(segments, str) else segments
-    if not isinstance(names, Sequence) or not names or not all(isinstance(name, str) for name in names):
+    if (
+        not isinstance(names, Sequence)
+        or not names
+        or not all(isinstance(name, str) for name in names)
+    ):
         rule = "must be names of fields of the context"
         raise ParameterError.of("segments", segments, rule, "for example ('subject',)")
     return tuple(names)
 
 
-def _by_segment(candidate: Any, log: Log, fields: tuple[str, ...]) -> Callable[[Mapping[str, Any]], Any]:
+def _by_segment(
+    candidate: Any, log: Log, fields: tuple[str, ...]
+) -> Callable[[Mapping[str, Any]], Any]:
     """The function that looks a context up in a mapping; the key of one field is its value, with or without a tuple."""
     if not isinstance(candidate, Mapping):
         rule = "must be a mapping from the values of the fields in `segments` to an arm or a law"
@@ -135,7 +150,10 @@ def _replayed(policy: Startable, log: Log) -> Floats:
     exact = len(log) <= EXACT or learner.policy.coupled
     numbers = {arm: place for place, arm in enumerate(log.arms)}
     laws = np.zeros((len(log), len(log.arms)))
-    arrivals, decisions = np.argsort(log.settled, kind="stable"), np.argsort(log.made, kind="stable")
+    arrivals, decisions = (
+        np.argsort(log.settled, kind="stable"),
+        np.argsort(log.made, kind="stable"),
+    )
     names = [log.arms[place] for place in log.explore[arrivals].tolist()]
     told = [{"context": each} for each in log.context or ()] if learner.policy.contextual else None
     numbers_of = log.propensity[arrivals].tolist(), log.loss[arrivals].tolist()

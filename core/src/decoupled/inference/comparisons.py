@@ -55,7 +55,9 @@ def chance_of(sums: Sums, arm: int, basis: Basis) -> float:
     if basis == "stationary":
         rival, evidence = _against_lowest(sums, live)
         risk = float(_risks(evidence[live == arm])[0])
-        return risk / float(sums.share_of_rivals(arm, np.array([rival]))[0]) if rival != arm else 1.0
+        return (
+            risk / float(sums.share_of_rivals(arm, np.array([rival]))[0]) if rival != arm else 1.0
+        )
     if sums.apart:
         return float(chances(sums, live, basis)[live == arm][0])
     mine, others = (sums.pairs.slots(each) for each in ([arm], rivals.tolist()))
@@ -114,7 +116,9 @@ def note_best(sums: Sums, arm: int) -> None:
     lacks = own_risks(sums, others, arm, "paired") > sums.risk * _ROUNDED
     if not lacks.any():
         sums.best = Best(arm, sums.observed, sums.batches)
-    elif sums.batches == 0:  # else what the bets have won by now is not of the same rounds, so `look` asks
+    elif (
+        sums.batches == 0
+    ):  # else what the bets have won by now is not of the same rounds, so `look` asks
         slots = sums.pairs.slots([arm, *others[lacks].tolist()])
         if slots.min() >= 0:
             sums.pairs.want(slots[1:], int(slots[0]), 1.0 / (sums.risk * sums.share_of_new_pairs()))
@@ -155,7 +159,9 @@ def look(sums: Sums) -> None:
     else:
         weighted, rivals = _evidence_apart(sums, live)
         enough = weighted >= -np.log(sums.risk * sums.share_of_new_pairs())
-        found = [(int(live[row]), int(rivals[column])) for row, column in np.argwhere(enough).tolist()]
+        found = [
+            (int(live[row]), int(rivals[column])) for row, column in np.argwhere(enough).tolist()
+        ]
     for pair in found:
         if pair not in sums.settled:
             sums.settle(*pair, difference_now(sums, *pair, sums.drift))
@@ -210,7 +216,9 @@ def _running_times(sums: Sums, arms: Ints, first: int, risk: float) -> float:
     if np.any(total <= 0.0):
         return np.inf
     goal = -np.log(risk * sums.share_of_new_pairs())
-    return _times(lambda more: float(np.min(log_wealth_of_difference(more * total, more * squares))) - goal)
+    return _times(
+        lambda more: float(np.min(log_wealth_of_difference(more * total, more * squares))) - goal
+    )
 
 
 def _stationary_times(sums: Sums, arms: Ints, first: int, risk: float) -> float:
@@ -271,7 +279,9 @@ def weighted_difference(sums: Sums, arms: Ints, rivals: Ints) -> tuple[Floats, F
     return either - rounds, losses + gains + rounds - 2.0 * either
 
 
-def plain_evidence(sums: Sums, arms: Ints, rival: int, by: float = 0.0, times: float = 1.0) -> Floats:
+def plain_evidence(
+    sums: Sums, arms: Ints, rival: int, by: float = 0.0, times: float = 1.0
+) -> Floats:
     """The evidence of losses seen, `times` as many, that each of these arms is worse than one rival by more than `by`."""
     moments = times * sums.moments[arms, PLAIN:COMPARABLE]
     seen = times * sums.counts[arms, SEEN]
@@ -317,7 +327,11 @@ def difference(sums: Sums, arm: int, other: int, drift: bool) -> Interval:
         return now
     for pair, sign in (((arm, other), 1.0), ((other, arm), -1.0)):
         if pair in sums.settled:
-            return now if sign * now[1 if sign > 0.0 else 2] > 0.0 else _signed(sums.settled[pair], sign)
+            return (
+                now
+                if sign * now[1 if sign > 0.0 else 2] > 0.0
+                else _signed(sums.settled[pair], sign)
+            )
     return Interval.around(now.estimate, min(now.low, 0.0), max(now.high, 0.0))
 
 
@@ -366,7 +380,9 @@ def _lower(sums: Sums, arm: int, other: int, drift: bool) -> float:
         share = float(sums.share_of_pairs(np.array([arm]), other)[0])
         return sums.pairs.lower(one, two, sums.risk * share)
     total, squares = weighted_difference(sums, np.array([arm]), np.array([other]))
-    bound = lower_difference(sums.rounds[ROUNDS], total, squares, sums.risk * sums.share_of_new_pairs())
+    bound = lower_difference(
+        sums.rounds[ROUNDS], total, squares, sums.risk * sums.share_of_new_pairs()
+    )
     return float(sums.unmapped_difference(bound[0]))
 
 

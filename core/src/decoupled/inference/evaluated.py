@@ -50,7 +50,13 @@ class Evaluated:
             low: the lowest possible loss.
             high: the highest possible loss.
         """
-        numbers = (self.importance_weighted, self.self_normalised, self.doubly_robust, self.low, self.high)
+        numbers = (
+            self.importance_weighted,
+            self.self_normalised,
+            self.doubly_robust,
+            self.low,
+            self.high,
+        )
         mapped = (None if each is None else low + (high - low) * each for each in numbers)
         return Evaluated(self.name, self.telling, *mapped)  # type: ignore[arg-type]
 
@@ -142,7 +148,9 @@ class Evaluation:
                 continue
             axes.plot([each.low, each.high], [place, place], color=colour, linewidth=2.0)
             if each.doubly_robust is not None:
-                axes.plot(min(max(each.doubly_robust, each.low), each.high), place, "o", color=colour)
+                axes.plot(
+                    min(max(each.doubly_robust, each.low), each.high), place, "o", color=colour
+                )
         axes.set_yticks(range(len(values)), [drawable(each.name) for each in values])
         axes.set_xlabel(f"mean loss, with {100 * (1 - self.risk):.4g} % interval", fontsize=SMALL)
         axes.tick_params(labelsize=SMALL)

@@ -131,7 +131,9 @@ def _checked_least(least: Any, log: Log) -> float | None:
     found = float(np.nanmin(log.propensity, initial=1.0))
     if limit > found:
         rule = f"must be at most {found:.4g}, which the log has"
-        raise ParameterError.of("least_propensity", least, rule, "give what holds for every decision")
+        raise ParameterError.of(
+            "least_propensity", least, rule, "give what holds for every decision"
+        )
     return limit
 
 
@@ -139,9 +141,7 @@ def _refuse_blind(log: Log, drift: bool) -> None:
     unknown = int(np.isnan(log.propensity).sum())
     if len(log) == 0 and log.left_out > 0:
         problem = f"log: none of the {log.left_out} decisions with a loss could explore every arm; "
-        problem += (
-            "their propensities are 1, or some arms were not available, so the log cannot compare the arms"
-        )
+        problem += "their propensities are 1, or some arms were not available, so the log cannot compare the arms"
         remedy = "log decisions that explore at random, with the probability of the explored arm"
     elif len(log) == 0:
         found, remedy = "no loss", "evaluate it when feedback has come"
@@ -152,7 +152,9 @@ def _refuse_blind(log: Log, drift: bool) -> None:
     elif log.context is not None and not drift:
         why = "and these have contexts, on which losses and exploration may depend"
         problem = f"drift = False: assumes that an arm has one mean for all decisions, {why}"
-        remedy = "leave it out, or leave the column `context` out of the log if nothing depends on it"
+        remedy = (
+            "leave it out, or leave the column `context` out of the log if nothing depends on it"
+        )
     elif unknown > 0 and drift:
         why = "so nobody knows how often their arms would have been explored"
         problem = f"log: {unknown} of {len(log)} observed decisions have no propensity, {why}"
@@ -166,7 +168,9 @@ def _refuse_unexplored(log: Log, shares: Shares) -> None:
     for place, arm in enumerate(log.arms):
         if not np.any(log.explore == place) and np.max(shares(place)) > 0.0:
             problem = f"policy: would exploit {arm!r}, which the log never explored: its loss is not known"
-            raise ParameterError(Message(problem, "choose a candidate without it, or explore it first"))
+            raise ParameterError(
+                Message(problem, "choose a candidate without it, or explore it first")
+            )
 
 
 def _is_coupled(log: Log) -> bool:
@@ -249,7 +253,9 @@ class _Judge:
         robust = float((model + weights * (log.loss - self.explored))[used].mean())
         plain = None
         if not self.drift:
-            plain = self._mixed(np.bincount(log.exploit[used], minlength=len(log.arms)) / used.sum())
+            plain = self._mixed(
+                np.bincount(log.exploit[used], minlength=len(log.arms)) / used.sum()
+            )
         return self._value("what was served", weights[used], used, robust, plain)
 
     def candidate(self, name: str) -> Evaluated:
@@ -259,13 +265,17 @@ class _Judge:
         plain = None if self.drift else self._mixed(self.candidate_means)
         return self._value(name, weights, slice(None), robust, plain)
 
-    def candidate_minus_served(self, candidate: Evaluated, served: Evaluated | None) -> Interval | None:
+    def candidate_minus_served(
+        self, candidate: Evaluated, served: Evaluated | None
+    ) -> Interval | None:
         """The difference of both values; None if nothing was served."""
         if served is None or candidate.doubly_robust is None or served.doubly_robust is None:
             return None
         estimate = candidate.doubly_robust - served.doubly_robust
         if not self.drift:
-            return Interval.around(estimate, candidate.low - served.high, candidate.high - served.low)
+            return Interval.around(
+                estimate, candidate.low - served.high, candidate.high - served.low
+            )
         used, risk = self.used, self._risk_of_each()
         mine, theirs = self.candidate_weights[used], self.served_weights[used]
         loss, model = self.log.loss[used], self.explored[used]

@@ -147,7 +147,9 @@ class JudgeSums:
         """
         agreement = self._interval(_AGREEMENT, 0.25 * risk)
         position = self._interval(_POSITION, 0.25 * risk) if self.sums[_POSITION, 0] > 0.0 else None
-        biases = {arm: self._interval(_ARMS + arm, 0.5 * risk / ((arm + 1) * (arm + 2))) for arm in arms}
+        biases = {
+            arm: self._interval(_ARMS + arm, 0.5 * risk / ((arm + 1) * (arm + 2))) for arm in arms
+        }
         signed = [each.scaled(-1.0, 1.0) for each in biases.values()]
         return agreement, position and position.scaled(-1.0, 1.0), signed
 
@@ -218,7 +220,9 @@ def beside(found: Verdict, alone: Verdict, missing: int) -> Verdict:
     return replace(found, remark="; ".join(remarks) or None, judge=alone.text, warning=warning)
 
 
-def _with(sums: Floats, arm: int, judged: float, label: float | None, position: float | None) -> Floats:
+def _with(
+    sums: Floats, arm: int, judged: float, label: float | None, position: float | None
+) -> Floats:
     """The sums with one more decision, in place if there is room for its arm."""
     if _ARMS + arm >= len(sums):
         sums = np.pad(sums, ((0, _ARMS + arm + 1 - len(sums)), (0, 0)))

@@ -79,7 +79,9 @@ class Log:
         for name in (arm, str(arm)):
             if name in self.arms:
                 return self.arms.index(name)
-        raise ArmError(f"arm = {shown(arm)}: is not an arm of this log; {near_name(arm, self.arms)}")
+        raise ArmError(
+            f"arm = {shown(arm)}: is not an arm of this log; {near_name(arm, self.arms)}"
+        )
 
 
 def read_log(
@@ -96,7 +98,9 @@ def read_log(
     (1, 1)
     """
     if isinstance(arms, (str, set, frozenset)):
-        raise ArmError.of("arms", arms, "must be a list of names", "their order is that of the result")
+        raise ArmError.of(
+            "arms", arms, "must be a list of names", "their order is that of the result"
+        )
     columns = columns_of(log)
     missing = [name for name in NEEDED if name not in columns]
     if missing:
@@ -104,7 +108,9 @@ def read_log(
         problem = f"log: has no column {missing[0]!r}, only {found}"
         raise ParameterError(Message(problem, "see docs: The decision log"))
     size = count = len(columns["loss"])
-    if (wrong := next((name for name, each in columns.items() if len(each) != size), None)) is not None:
+    if (
+        wrong := next((name for name, each in columns.items() if len(each) != size), None)
+    ) is not None:
         rule = f"has {len(columns[wrong])} values, and the column 'loss' has {size}"
         raise ParameterError(Message(f"log[{wrong!r}]: {rule}", "give one for each decision"))
     for name in ("id", "seq", "explore", "exploit"):
@@ -117,7 +123,10 @@ def read_log(
         rows = _tagged(columns.get("tags", [None] * count), tags)
         columns = {name: _chosen(column, rows) for name, column in columns.items()}
         count = len(rows)
-    loss, propensity = _numbers("loss", columns["loss"]), _numbers("propensity", columns["propensity"])
+    loss, propensity = (
+        _numbers("loss", columns["loss"]),
+        _numbers("propensity", columns["propensity"]),
+    )
     status = columns.get("status")
     seen = ~np.isnan(loss)
     judged, rho = _judgements(columns, loss_range)
@@ -139,11 +148,15 @@ def read_log(
     _check_losses(loss, seen & ~np.isnan(loss), loss_range)
     possible = np.isnan(propensity) | ((propensity >= LEAST_PROPENSITY) & (propensity <= 1.0))
     rule = f"must be a probability of at least {LEAST_PROPENSITY:g}"
-    _refuse(seen & ~possible, "propensity", propensity, rule, "log the probability of the explored arm")
+    _refuse(
+        seen & ~possible, "propensity", propensity, rule, "log the probability of the explored arm"
+    )
     whole = (propensity != 1.0) & _blank(columns.get("available", [None] * count))
     kept = np.flatnonzero(seen & whole)
     low, high = loss_range
-    settled = _numbers("settled_seq", columns["settled_seq"]) if "settled_seq" in columns else made + 0.5
+    settled = (
+        _numbers("settled_seq", columns["settled_seq"]) if "settled_seq" in columns else made + 0.5
+    )
     settled = np.where(np.isnan(settled), made + 0.5, settled)
     unit, width = (loss - low) / (high - low), 1.0
     if judged is not None:
@@ -153,7 +166,13 @@ def read_log(
     by_row = {"rows": rows, "explore": explore, "exploit": exploit, "propensity": propensity}
     by_row |= {"loss": unit, "made": made, "settled": settled, "given": loss}
     chosen: dict[str, Any] = {name: values[kept] for name, values in by_row.items()}
-    chosen |= {"missing": without, "waiting": waiting, "width": width, "predicted": {}, "context": None}
+    chosen |= {
+        "missing": without,
+        "waiting": waiting,
+        "width": width,
+        "predicted": {},
+        "context": None,
+    }
     if "baseline" in columns:
         chosen["predicted"] = _predicted(columns["baseline"], kept, rows, names, loss_range)
     if "context" in columns:
@@ -161,7 +180,9 @@ def read_log(
     return Log(tuple(names), size, count, int(seen.sum()) - len(kept), **chosen)
 
 
-def _judgements(columns: dict[str, Any], loss_range: tuple[float, float]) -> tuple[Floats | None, Floats]:
+def _judgements(
+    columns: dict[str, Any], loss_range: tuple[float, float]
+) -> tuple[Floats | None, Floats]:
     """What a judge said, scaled to [0, 1] and NaN if it said nothing, with the probability of a label; None if nobody judged."""
     low, high = loss_range
     judged = _numbers("judged", columns.get("judged", ()))
@@ -204,7 +225,9 @@ def _too_late(explore: Ints, made: Floats, settled: Floats, patience: int) -> Bo
     They stay left out: had they come back, what earlier rows say would depend on when the log is read.
     """
     ranked = np.sort(made[explore >= 0])
-    newer = np.searchsorted(ranked, settled, side="left") - np.searchsorted(ranked, made, side="right")
+    newer = np.searchsorted(ranked, settled, side="left") - np.searchsorted(
+        ranked, made, side="right"
+    )
     found: Bools = (newer >= patience) & ~np.isnan(settled)
     return found
 
@@ -220,7 +243,9 @@ def columns_of(log: Any) -> dict[str, Any]:
         return _from_file(Path(log), wanted)
     if isinstance(log, Mapping) or hasattr(log, "columns"):
         # Those of an Arrow table are not names.
-        names = list(log if isinstance(log, Mapping) else getattr(log, "column_names", None) or log.columns)
+        names = list(
+            log if isinstance(log, Mapping) else getattr(log, "column_names", None) or log.columns
+        )
         return {name: listed(log[name]) for name in wanted if name in names}
     if isinstance(log, (bytes, int, float)) or not isinstance(log, Iterable):
         raise ParameterError.of("log", log, f"is {kind_of(log)}", _KINDS)
@@ -234,7 +259,9 @@ def columns_of(log: Any) -> dict[str, Any]:
 
 
 def _chosen(column: Any, rows: Ints) -> Any:
-    return column[rows] if isinstance(column, np.ndarray) else [column[row] for row in rows.tolist()]
+    return (
+        column[rows] if isinstance(column, np.ndarray) else [column[row] for row in rows.tolist()]
+    )
 
 
 def _from_file(path: Path, wanted: tuple[str, ...]) -> dict[str, Any]:
@@ -248,7 +275,9 @@ def _numbers(name: str, column: Any) -> Floats:
     if isinstance(column, np.ndarray) and column.dtype.kind in "fiu":
         return column.astype(np.float64)
     try:
-        return np.array([math.nan if is_missing(each) or each == "" else float(each) for each in column])
+        return np.array(
+            [math.nan if is_missing(each) or each == "" else float(each) for each in column]
+        )
     except (TypeError, ValueError, OverflowError):
         place, value = next((i, each) for i, each in enumerate(column) if not _is_number(each))
         remedy = "leave it empty if it is missing"
@@ -266,7 +295,9 @@ def _check_single(name: str, columns: dict[str, Any]) -> None:
     for place, value in enumerate(_values(columns.get(name, ()))):
         if isinstance(value, (list, dict, set)):
             rule = "is neither a text nor a number"
-            raise ParameterError.of(f"log[{place}].{name}", value, rule, "give one for each decision")
+            raise ParameterError.of(
+                f"log[{place}].{name}", value, rule, "give one for each decision"
+            )
 
 
 def _check_repeated(name: str, columns: dict[str, Any]) -> None:
@@ -308,7 +339,9 @@ def _is_blank(value: Any) -> bool:
     return is_missing(value) or value == ""
 
 
-def _check_losses(loss: Floats, seen: Bools, loss_range: tuple[float, float], name: str = "loss") -> None:
+def _check_losses(
+    loss: Floats, seen: Bools, loss_range: tuple[float, float], name: str = "loss"
+) -> None:
     low, high = loss_range
     outside = seen & ~((loss >= low) & (loss <= high))
     rule, remedy = f"must lie in [{low}, {high}]", "give the loss_range of the experiment"
@@ -337,7 +370,9 @@ def _tagged(column: Iterable[Any], wanted: Any) -> Ints:
         remedy = "for example {'country': 'de'}"
         raise ParameterError.of("tags", wanted, "must be a mapping from names to values", remedy)
     remedy = "give an object of strings, or leave it empty"
-    found = [matches(_object(row, "tags", value, remedy), wanted) for row, value in enumerate(column)]
+    found = [
+        matches(_object(row, "tags", value, remedy), wanted) for row, value in enumerate(column)
+    ]
     return np.flatnonzero(found)
 
 
@@ -364,12 +399,16 @@ def _predicted(
             number = as_float(value)
             if number is None or not low <= number <= high:
                 rule = f"must be a loss in [{low}, {high}]"
-                raise ParameterError.of(f"log[{numbers[row]}].baseline[{arm!r}]", value, rule, _BASELINE)
+                raise ParameterError.of(
+                    f"log[{numbers[row]}].baseline[{arm!r}]", value, rule, _BASELINE
+                )
             if arm in places:
                 seen, values = found.setdefault(places[arm], ([], []))
                 seen.append(decision)
                 values.append((number - low) / (high - low))
-    return {arm: (np.array(seen, np.int64), np.array(values)) for arm, (seen, values) in found.items()}
+    return {
+        arm: (np.array(seen, np.int64), np.array(values)) for arm, (seen, values) in found.items()
+    }
 
 
 def _contexts(column: Any, rows: Ints, numbers: Ints) -> tuple[Mapping[str, Any], ...] | None:
@@ -380,8 +419,12 @@ def _contexts(column: Any, rows: Ints, numbers: Ints) -> tuple[Mapping[str, Any]
         for name, value in given.items():
             number = isinstance(value, (int, float)) and -LARGEST <= value <= LARGEST
             if not number and not isinstance(value, (str, bool, type(None))):
-                rule = f"must be a text, a number from {-LARGEST:g} to {LARGEST:g}, a boolean or None"
-                raise ParameterError.of(f"log[{numbers[row]}].context[{name!r}]", value, rule, _CONTEXT)
+                rule = (
+                    f"must be a text, a number from {-LARGEST:g} to {LARGEST:g}, a boolean or None"
+                )
+                raise ParameterError.of(
+                    f"log[{numbers[row]}].context[{name!r}]", value, rule, _CONTEXT
+                )
         found.append({str(name): value for name, value in given.items()})
     return tuple(found) if any(found) else None
 

@@ -102,7 +102,10 @@ class Lookout:
         level, wealth = self._bet(now, seen, sequences._now[0].width)
         taken = now._replace(taken=number + 1, looks=now.looks + 1, level=level, wealth=wealth)
         if sum(wealth) >= self.every * len(wealth):
-            self.own, taken = anew(sequences, sequences.drift), _State(number + 1, raised=now.raised + 1)
+            self.own, taken = (
+                anew(sequences, sequences.drift),
+                _State(number + 1, raised=now.raised + 1),
+            )
         self._now = taken
 
     def look(self, sequences: Sequences) -> None:
@@ -113,7 +116,9 @@ class Lookout:
             return
         rivals = () if decided is None else tuple(arm for arm in sums.live if arm != decided)
         nothing = (0.0,) * len(rivals)
-        self._now = _State(now.taken, now.own, decided, raised=now.raised, rivals=rivals, wealth=nothing)
+        self._now = _State(
+            now.taken, now.own, decided, raised=now.raised, rivals=rivals, wealth=nothing
+        )
 
     @staticmethod
     def _bet(now: _State, seen: Observation, width: float) -> tuple[float, tuple[float, ...]]:

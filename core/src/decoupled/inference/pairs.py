@@ -195,7 +195,9 @@ class Pairs:
         return self._logs_of(row)
 
     def _logs_of(self, row: Any) -> Floats:
-        found: Floats = np.log(self.won[row] * self.common[:-1]) + np.log(2.0) * 1000.0 * self.powers[row]
+        found: Floats = (
+            np.log(self.won[row] * self.common[:-1]) + np.log(2.0) * 1000.0 * self.powers[row]
+        )
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -215,7 +217,8 @@ class Pairs:
         shapes |= dict.fromkeys(("won", "powers"), (slots * slots, bets))
         shapes["began"] = (len(floats["began"]) // bets, bets)
         shaped: dict[str, Any] = {
-            name: values.reshape(shapes.get(name, len(values))) for name, values in (floats | ints).items()
+            name: values.reshape(shapes.get(name, len(values)))
+            for name, values in (floats | ints).items()
         }
         pairs = cls(**shaped)
         pairs._check()

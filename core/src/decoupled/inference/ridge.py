@@ -42,17 +42,24 @@ class Design:
         columns = {name: [context.get(name) for context in contexts] for name in fields}
         numeric = [name for name in fields if all(map(_is_number_or_none, columns[name]))]
         self.numbers: Floats = np.array(
-            [[math.nan if value is None else float(value) for value in columns[name]] for name in numeric]
+            [
+                [math.nan if value is None else float(value) for value in columns[name]]
+                for name in numeric
+            ]
         ).reshape(len(numeric), len(contexts))
         coded = [name for name in fields if name not in numeric]
-        self.codes = [_codes(columns[name], min(MOST_VALUES, MOST_COLUMNS // len(coded))) for name in coded]
+        self.codes = [
+            _codes(columns[name], min(MOST_VALUES, MOST_COLUMNS // len(coded))) for name in coded
+        ]
         self._widths = [int(codes.max(initial=0)) + 1 for codes in self.codes]
 
     def scales(self, rows: Ints) -> tuple[Floats, Floats]:
         """The mean and the standard deviation of every number in some rows; 1 where it never varies."""
         chosen = self.numbers[:, rows]
         known = ~np.isnan(chosen)
-        if chosen.size > 0:  # clipped, so that a few values that are far out do not make all others equal
+        if (
+            chosen.size > 0
+        ):  # clipped, so that a few values that are far out do not make all others equal
             ranked = np.sort(chosen, axis=1)  # those that are missing come last
             places = np.maximum(known.sum(axis=1) - 1, 0)[:, None] * np.array([1, 3]) // 4
             low, high = np.take_along_axis(ranked, places, axis=1).T[:, :, None]
@@ -86,7 +93,9 @@ def _codes(values: list[Any], most: int) -> Ints:
     return np.array([found[None if is_missing(value) else value] for value in values], np.int64)
 
 
-def ridge(design: Design, mine: Ints, loss: Floats, settled: Floats, made: Floats, level: Floats) -> Floats:
+def ridge(
+    design: Design, mine: Ints, loss: Floats, settled: Floats, made: Floats, level: Floats
+) -> Floats:
     """What an arm's regression predicts for every decision, given when all of them were made.
 
     `mine` are the decisions that explored the arm and whose losses are known, in the order in which these were settled.

@@ -295,7 +295,9 @@ class Sequences:
         rounds, moments = self._moments(self._allows_drift(drift), among)
         lows = np.minimum(lower_mean(rounds, moments[0], moments[1], risks), 1.0)
         highs = np.maximum(1.0 - lower_mean(rounds, moments[2], moments[3], risks), 0.0)
-        mean, low, high = (sums.unmapped(each) for each in (ratio(moments[0], moments[2]), lows, highs))
+        mean, low, high = (
+            sums.unmapped(each) for each in (ratio(moments[0], moments[2]), lows, highs)
+        )
         return mean, low, high
 
     def estimates(self, *, drift: bool | None = None) -> Floats:
@@ -391,7 +393,11 @@ class Sequences:
 
     def _checked_law(self, explore: int, law: Sequence[float] | Floats) -> Floats:
         chances = np.asarray(law, np.float64)
-        whole = chances.shape == (self.count,) and chances.min() >= 0.0 and abs(chances.sum() - 1.0) < 1e-6
+        whole = (
+            chances.shape == (self.count,)
+            and chances.min() >= 0.0
+            and abs(chances.sum() - 1.0) < 1e-6
+        )
         if not whole or chances[explore] == 0.0:
             rule = f"must be {self.count} probabilities, above 0 for the explored arm"
             raise ParameterError.of("law", law, rule, "leave it out if it is not known")
@@ -438,7 +444,9 @@ class Sequences:
         """
         try:
             if content["format"] != FORMAT:
-                raise StateError(f"format = {content['format']!r}: must be {FORMAT}; update the package")
+                raise StateError(
+                    f"format = {content['format']!r}: must be {FORMAT}; update the package"
+                )
             sums = Sums.from_dict(content)
             if "best" not in content:
                 _find_best(sums)
@@ -465,7 +473,9 @@ def anew(sequences: Sequences, drift: bool, share: float = 1.0) -> Sequences:
     old = sequences.sums
     risk = max(old.risk * share, 2.0 * LEAST_RISK)
     label_share = 2.0 / (1.0 + old.width)
-    new = Sequences(sequences.count, risk, drift=drift, coupled=old.coupled, label_share=label_share)
+    new = Sequences(
+        sequences.count, risk, drift=drift, coupled=old.coupled, label_share=label_share
+    )
     for arm in np.flatnonzero(old.retired).tolist():
         new.retire(arm)
     return new
@@ -539,7 +549,14 @@ def _packed(sums: Sums, seen: Sequence[Observation]) -> Observed:
         rows += (explore, -1 if exploit is None else exploit, row)
         rows += (weight is not None, whole, served, coupled)
         estimate = loss if sums.width == 1.0 else 0.5 + sums.width * (loss - 0.5)
-        numbers += (0.0 if weight is None else weight, loss, share, share / sums.width, estimate, rho)
+        numbers += (
+            0.0 if weight is None else weight,
+            loss,
+            share,
+            share / sums.width,
+            estimate,
+            rho,
+        )
     return Observed(
         np.array(rows, np.int64).reshape(len(seen), -1), np.array(numbers).reshape(len(seen), -1),
         np.array(laws) if laws else np.empty((0, len(sums.batch))),

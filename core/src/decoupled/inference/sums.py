@@ -98,7 +98,9 @@ class Sums:
     settled: dict[tuple[int, int], Shown]
     # The arm that was last shown to be better than every other one there was. Without drift nothing is noted here.
     best: "Best | None" = None
-    next_look: int = 0  # after how many observations to look for what `pairs` does not say by itself
+    next_look: int = (
+        0  # after how many observations to look for what `pairs` does not say by itself
+    )
     left_out: int = 0  # decisions, because it is not known what they would have shown
     complete: int | None = (
         None  # how many observations there were before the first of these; None if that is not known
@@ -109,15 +111,31 @@ class Sums:
 
     @classmethod
     def start(
-        cls, arms: int, coupled: bool = False, risk: float = 0.05, drift: bool = True, width: float = 1.0
+        cls,
+        arms: int,
+        coupled: bool = False,
+        risk: float = 0.05,
+        drift: bool = True,
+        width: float = 1.0,
     ) -> "Sums":
         """The sums of arms of which nothing is known."""
         pairs = Pairs.start(arms)
         flow = np.zeros(_FLOW)
         flow[at.LEVEL] = 0.5
         sums = cls(
-            *(risk, drift, coupled, np.zeros((arms, _MOMENTS)), np.zeros((arms, _COUNTS), np.int64)),
-            *(np.zeros(arms, np.int64), np.zeros(arms, np.bool_), np.zeros(_ROUNDS, np.int64), flow),
+            *(
+                risk,
+                drift,
+                coupled,
+                np.zeros((arms, _MOMENTS)),
+                np.zeros((arms, _COUNTS), np.int64),
+            ),
+            *(
+                np.zeros(arms, np.int64),
+                np.zeros(arms, np.bool_),
+                np.zeros(_ROUNDS, np.int64),
+                flow,
+            ),
             *([arms * (arms - 1)], arms, pairs, {}),
             width=width,
         )
@@ -220,7 +238,9 @@ class Sums:
         reached, new = {start}, [start]
         while new:
             arm = new.pop()
-            found = [better for worse, better in self.settled if worse == arm and better not in reached]
+            found = [
+                better for worse, better in self.settled if worse == arm and better not in reached
+            ]
             reached.update(found)
             new += found
         return goal in reached
@@ -235,7 +255,9 @@ class Sums:
         """The share of each arm's interval, and that of what was exploited."""
         sizes = np.bincount(self.batch, minlength=self.batches + 1)
         sizes[0] += 1  # what was exploited
-        shares = np.array([share_of_batch(batch) for batch in range(len(sizes))]) / np.maximum(sizes, 1)
+        shares = np.array([share_of_batch(batch) for batch in range(len(sizes))]) / np.maximum(
+            sizes, 1
+        )
         return shares[self.batch], float(shares[0])
 
     def share_of_served_difference(self) -> float:
@@ -244,7 +266,9 @@ class Sums:
 
     def share_of_pairs(self, firsts: Ints, second: int) -> Floats:
         """The share of "the first arm is worse than the second" in a comparison that never begins anew."""
-        return _in_batches(np.maximum(self.batch[firsts], self.batch[second]), np.array(self.compared))
+        return _in_batches(
+            np.maximum(self.batch[firsts], self.batch[second]), np.array(self.compared)
+        )
 
     def share_of_new_pairs(self) -> float:
         """The same in a comparison that began anew when arms were last added.
@@ -262,7 +286,9 @@ class Sums:
     def to_dict(self) -> dict[str, Any]:
         """The sums as plain values."""
         flat = {name: getattr(self, name).ravel() for name in _ARRAYS}
-        packed = {name: (pack_floats if name in _FLOATS else pack_ints)(flat[name]) for name in _ARRAYS}
+        packed = {
+            name: (pack_floats if name in _FLOATS else pack_ints)(flat[name]) for name in _ARRAYS
+        }
         plain = {name: getattr(self, name) for name in _PLAIN}
         settled = [[*pair, *shown] for pair, shown in self.settled.items()]
         best = None if self.best is None else list(self.best)
@@ -286,7 +312,10 @@ class Sums:
 
     def _check(self) -> None:
         """Raise an error if no observations could have led to these sums, as far as each number shows by itself."""
-        arms, settled = len(self.batch), np.array([[*pair, *shown] for pair, shown in self.settled.items()])
+        arms, settled = (
+            len(self.batch),
+            np.array([[*pair, *shown] for pair, shown in self.settled.items()]),
+        )
         moments, (worse, better, estimate, low, high, when) = self.moments, settled.reshape(-1, 6).T
         own = np.isin((worse, better), np.arange(arms)).all() and (worse != better).all()
         for name, holds in {
@@ -317,7 +346,12 @@ class Sums:
         """Whether an arm may have been shown to be the best of those that came with this addition or before."""
         others = [other for other in self.live if other != arm and self.batch[other] <= batch]
         is_shown = all((other, arm) in self.settled for other in others)
-        return arm in self.live and is_shown and 0 <= when <= self.observed and 0 <= batch <= self.batches
+        return (
+            arm in self.live
+            and is_shown
+            and 0 <= when <= self.observed
+            and 0 <= batch <= self.batches
+        )
 
 
 def _best_of(content: list[int] | None) -> "Best | None":

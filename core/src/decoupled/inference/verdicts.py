@@ -146,7 +146,9 @@ def verdict(
         rivals = live[left_rows[left_rows != first]]
     more = None
     if best is not None and decided is None:
-        more = _more(sequences.observed, comparisons.times(sums, rivals, int(live[first]), limit, basis))
+        more = _more(
+            sequences.observed, comparisons.times(sums, rivals, int(live[first]), limit, basis)
+        )
     level = ""
     if sure is not None and at is None:
         level = f"{math.floor(1000 * min(sure, 0.9999)) / 10} % now"
@@ -207,7 +209,11 @@ def _sentence(found: Verdict, level: str, awaited: Awaited | None) -> str:
     if found.best is None:
         return "too early: " + (unsettled(0, found.waiting, awaited) or "nothing was observed")
     if not level:
-        return f"too early: {wait}" if wait else "too early to tell how many more observations it takes"
+        return (
+            f"too early: {wait}"
+            if wait
+            else "too early to tell how many more observations it takes"
+        )
     if found.state == "decided":
         return f"{_spoken(found.best)} is better than {_spoken(out[0]) if len(out) == 1 else 'every other arm'} ({level})"
     lost = f"{_named(out, 'and')} {'is' if len(out) == 1 else 'are'} out ({level})"
@@ -245,10 +251,16 @@ class Comparison(NamedTuple):
     decided: int | None = None
 
 
-def compared(sequences: Sequences, risk: float | None = None, drift: bool | None = None) -> Comparison:
+def compared(
+    sequences: Sequences, risk: float | None = None, drift: bool | None = None
+) -> Comparison:
     """Compare all arms; see `verdict` for the arguments."""
     sums = sequences.sums
-    limit = sums.risk if risk is None else number_in("risk", risk, LEAST_RISK, 1.0, "the default is 0.05")
+    limit = (
+        sums.risk
+        if risk is None
+        else number_in("risk", risk, LEAST_RISK, 1.0, "the default is 0.05")
+    )
     allows = sums.drift if drift is None else bool(drift)
     basis = comparisons.basis_of(sums, allows)
     live = np.array(sums.live, np.int64)
@@ -265,7 +277,9 @@ def compared(sequences: Sequences, risk: float | None = None, drift: bool | None
             chances = _own_chances(sums, live, best, basis)
         return Comparison(live, chances, np.isin(live, list(first)), basis, limit, at, best)
     gone = chances <= limit
-    if gone.all():  # each is worse than another in the rounds that compare these two: they take turns
+    if (
+        gone.all()
+    ):  # each is worse than another in the rounds that compare these two: they take turns
         gone[:] = False
     left = live[~gone].tolist()
     if len(left) > 1:
@@ -305,7 +319,9 @@ def best_looking(sequences: Sequences, *, drift: bool | None = None) -> int | No
         return None
     sums = sequences.sums
     live = np.array(sums.live, np.int64)
-    return int(live[leader(sums, live, basis_of(sums, sequences.drift if drift is None else bool(drift)))])
+    return int(
+        live[leader(sums, live, basis_of(sums, sequences.drift if drift is None else bool(drift)))]
+    )
 
 
 def compared_rounds(sequences: Sequences, *, drift: bool | None = None) -> int:

@@ -95,7 +95,11 @@ def pick_lowest(state: State, row: int, stream: Words) -> int:
         row: the row that `find_lowest` searched.
         stream: the random stream.
     """
-    lowest, place, tied = state.scalars[LOWEST], int(state.scalars[LEADER]), int(state.scalars[TIED])
+    lowest, place, tied = (
+        state.scalars[LOWEST],
+        int(state.scalars[LEADER]),
+        int(state.scalars[TIED]),
+    )
     if tied > 1:
         skip = below(tied, stream)
         while skip > 0:

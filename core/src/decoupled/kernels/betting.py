@@ -67,7 +67,9 @@ class PairTotals(NamedTuple):
     powers: Ints  # of 2^1000, the same
     weights: Floats  # their sum for each two slots, below the diagonal
     gains: Floats  # the sum of what was bet on
-    goals: Floats  # to win together to be enough; infinite if no more is wanted, `REACHED` once it was
+    goals: (
+        Floats  # to win together to be enough; infinite if no more is wanted, `REACHED` once it was
+    )
     common: Floats  # a factor for each bet that is the same for all pairs; and, last, a part of the weights that is
     chances: Floats  # room for a number for each slot
     again: Floats  # room for a number for each bet
@@ -92,7 +94,9 @@ def _add(moments: Floats, at: int, loss: float, gain: float) -> None:
 
 
 @compiled
-def _correct(moments: Floats, above: float, below: float, new_above: float, new_below: float) -> None:
+def _correct(
+    moments: Floats, above: float, below: float, new_above: float, new_below: float
+) -> None:
     moments[AGAINST] += new_above - above
     moments[AGAINST + 1] += new_above * new_above - above * above
     moments[AGAINST + 2] += new_below - below

@@ -17,12 +17,16 @@ from .jit import translate
 from .state import ROUND, SHARED_SCALARS, State
 
 START = 0.5  # initial value of the running mean of the losses: the middle of their range
-MOST_SPREAD = 4.0  # one over the largest variance of a loss, so a fair coin's loss counts as a whole round
+MOST_SPREAD = (
+    4.0  # one over the largest variance of a loss, so a fair coin's loss counts as a whole round
+)
 
 # The scalars that every composed policy keeps; a law's own follow. `eta` is the rate of exploration, `eta_exploit` that
 # of exploitation, `rise` the running mean less START, and `spread` is V_t.
 SCALARS = ("scale", "eta", "eta_exploit", "rise", "spread")
-SCALE, ETA, ETA_EXPLOIT, RISE, SPREAD = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + len(SCALARS))
+SCALE, ETA, ETA_EXPLOIT, RISE, SPREAD = range(
+    len(SHARED_SCALARS), len(SHARED_SCALARS) + len(SCALARS)
+)
 OWN = SPREAD + 1  # the first scalar of a law's own
 
 # The parameters of compiled code that every composed policy has, after those of its law.

@@ -227,13 +227,21 @@ def compiled_entries(params: Any) -> Entries:
         return decide(known, State(scalars, floats, ints), stream)
 
     def update_entry(
-        values: Floats, scalars: Floats, floats: Floats, ints: Ints, arm: int, weight: float, loss: float
+        values: Floats,
+        scalars: Floats,
+        floats: Floats,
+        ints: Ints,
+        arm: int,
+        weight: float,
+        loss: float,
     ) -> None:
         known = params(*_fixed_tuple(values, fields))
         update(known, State(scalars, floats, ints), arm, weight, loss)
 
     calls: Any = (init_entry, decide_entry, update_entry)
-    for entry in calls:  # their names and argument types are the same for every policy: see name_apart
+    for (
+        entry
+    ) in calls:  # their names and argument types are the same for every policy: see name_apart
         entry.__qualname__ = f"{entry.__name__}.{params.__module__}.{params.__qualname__}"
     made: Any = [translate(entry, keep, counting=False, inline=False) for entry in calls]
     # Called with every decision: Numba's own object is faster than the wrapper.

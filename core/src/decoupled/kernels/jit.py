@@ -43,7 +43,9 @@ class OnFirstUse:
 
     py_func: Callable[..., Any]
 
-    def __init__(self, function: Callable[..., Any], make: Callable[[], Any], name: str | None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], make: Callable[[], Any], name: str | None
+    ) -> None:
         update_wrapper(self, function)
         self.py_func = function
         self._make, self._name = make, name
@@ -83,7 +85,10 @@ class OnFirstUse:
 
     def __reduce__(self) -> Any:
         # By name, if another process can import it. Otherwise Numba sends it by value.
-        if self.__module__ != "__main__" and _by_name(self.__module__, self.py_func.__qualname__) is self:
+        if (
+            self.__module__ != "__main__"
+            and _by_name(self.__module__, self.py_func.__qualname__) is self
+        ):
             return self.py_func.__qualname__
         return _from_dispatcher, (self.dispatcher,)
 
@@ -144,7 +149,9 @@ def cache_folder() -> str | None:
     if fcntl is None:
         return None
     try:
-        base = numba().config.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        base = (
+            numba().config.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        )
         root = Path(base) / PACKAGE / "compiled"
         folder = root / source_digest(*COMPILED)
         folder.mkdir(parents=True, exist_ok=True)

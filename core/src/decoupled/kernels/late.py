@@ -135,7 +135,13 @@ def _judged_at(late: Late, slot: int, t: int, arm: int, loss: float) -> int:
     told[_DECISIONS] += 1.0
     rho = 1.0 if told[_DECISIONS] <= rules.first_labels else rules.label_share
     # The line through past labels, as `decision.fitted` has it.
-    count, s, g, ss, sg = told[0] + 20.0, told[1] + 10.0, told[2] + 10.0, told[3] + 10.0, told[4] + 10.0
+    count, s, g, ss, sg = (
+        told[0] + 20.0,
+        told[1] + 10.0,
+        told[2] + 10.0,
+        told[3] + 10.0,
+        told[4] + 10.0,
+    )
     lam = min(max((count * sg - s * g) / (count * ss - s * s), 0.0), 1.0)
     found = min(max((g - lam * s) / count, 0.0), 1.0 - lam) + lam * judged
     wanted = mark_at(key, t, _REPORT_TOO) <= rho
@@ -225,7 +231,9 @@ def learn_arrived(params: Any, state: State, late: Late, t: int) -> None:
     ints[here, _LAST] = _NOBODY
     while slot != _NOBODY:
         _copy(state, late, slot, False)
-        update(params, state, ints[slot, _ARM], late.floats[slot, _WEIGHT], late.floats[slot, _LOSS])
+        update(
+            params, state, ints[slot, _ARM], late.floats[slot, _WEIGHT], late.floats[slot, _LOSS]
+        )
         judged, label = late.floats[slot, _JUDGED], late.floats[slot, _LABEL]
         if label != _NO_LABEL:
             for place, value in enumerate((1.0, judged, label, judged * judged, judged * label)):

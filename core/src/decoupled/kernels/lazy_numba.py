@@ -48,7 +48,9 @@ def _import() -> Any:
     except ImportError:
         reason = why_not()
         shipped = (
-            "no machine code ships for it" if reason is None else f"of the shipped machine code: {reason}"
+            "no machine code ships for it"
+            if reason is None
+            else f"of the shipped machine code: {reason}"
         )
         raise MissingExtraError(
             f"{_subject[-1] if _subject else 'this function'}: has to be compiled ({shipped}), and Numba is not "
@@ -63,7 +65,9 @@ def is_loaded() -> bool:
 
 def jit_disabled() -> bool:
     """Whether Numba's own setting disables compilation, so that functions stay plain Python."""
-    settings = getattr(sys.modules.get("numba"), "config", None)  # also None while another thread loads it
+    settings = getattr(
+        sys.modules.get("numba"), "config", None
+    )  # also None while another thread loads it
     if settings is not None:
         return bool(settings.DISABLE_JIT)
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
@@ -128,7 +132,10 @@ def _tell_the_terminal() -> None:
         reason = why_not()
         because = "" if reason is None else f" (of the shipped machine code: {reason})"
         what = _subject[-1] if _subject else "machine code"
-        print(f"decoupled: compiling {what} for this machine, once, 10 to 40 s{because}", file=sys.stderr)
+        print(
+            f"decoupled: compiling {what} for this machine, once, 10 to 40 s{because}",
+            file=sys.stderr,
+        )
 
 
 _listeners.append(_tell_the_terminal)
@@ -153,7 +160,8 @@ def pinned(params: Any, values: tuple[float, ...]) -> Any:
 def _pinned(params: Any, values: Any) -> Any:
     # Numba needs a call with one argument for each field, so the source is generated.
     parts = [
-        f"values[{i}] if values[{i}] == values[{i}] else params[{i}]" for i in range(len(params.types))
+        f"values[{i}] if values[{i}] == values[{i}] else params[{i}]"
+        for i in range(len(params.types))
     ]
     scope: dict[str, Any] = {"kind": params.instance_class, "Any": Any}
     head = "def implementation(params: Any, values: Any) -> Any:"

@@ -24,7 +24,9 @@ DISCOUNT = 6  # what an observation multiplies all sums by; 0 if nothing fades
 FADING = 7  # the place of the first of the last scalars, which say what fades: see `Forgets`
 SHARED_SCALARS = ("round", "arms", "secret", "events", "observed", "period", "discount", "fading")
 
-MOST_PAIRED_ARMS = 1000  # a square of this many arms takes 8 MB, and a saved state contains every number
+MOST_PAIRED_ARMS = (
+    1000  # a square of this many arms takes 8 MB, and a saved state contains every number
+)
 
 
 def vector(name: str, length: int) -> tuple[str, ...]:
@@ -45,7 +47,9 @@ def places_of(names: Sequence[str]) -> Any:
     Places(eta=0, weight_0=1, weight_1=2, weight=1)
     """
     places = {name: place for place, name in enumerate(names)}
-    firsts = {name.removesuffix("_0"): place for name, place in places.items() if name.endswith("_0")}
+    firsts = {
+        name.removesuffix("_0"): place for name, place in places.items() if name.endswith("_0")
+    }
     kind = namedtuple("Places", [*places, *firsts])  # type: ignore[misc]
     return kind(*places.values(), *firsts.values())
 
@@ -164,7 +168,11 @@ class Layout(NamedTuple):
         state.scalars[FADING] = first
         for place, name in enumerate(self.forgets.fading):
             is_row = name in self.floats
-            number = self.floats.index(name) if is_row else len(self.floats) + self.all_scalars.index(name)
+            number = (
+                self.floats.index(name)
+                if is_row
+                else len(self.floats) + self.all_scalars.index(name)
+            )
             state.scalars[first + place] = number
 
     def row(self, state: State, name: str) -> Any:

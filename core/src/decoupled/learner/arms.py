@@ -32,7 +32,9 @@ class ArmNames:
         if not isinstance(names, range):
             self._places = {name: place for place, name in enumerate(names)}
             if len(self._places) < len(names):
-                twice = next(name for place, name in enumerate(names) if self._places[name] != place)
+                twice = next(
+                    name for place, name in enumerate(names) if self._places[name] != place
+                )
                 raise ArmError(f"arms: {twice!r} appears twice; give every arm a name of its own")
 
     @classmethod
@@ -94,7 +96,9 @@ class ArmNames:
             named = [self.names[place] for place in gone]
             rule = f"would leave {len(self) - len(gone)} of {len(self)} arms, and at least two must stay"
             raise ArmError.of("names", named, rule, "add others first")
-        return ArmNames([self.names[place] for place in np.delete(np.arange(len(self)), gone).tolist()])
+        return ArmNames(
+            [self.names[place] for place in np.delete(np.arange(len(self)), gone).tolist()]
+        )
 
     def to_json(self) -> int | list[Arm]:
         """The number of arms or the list of names, as `ArmNames.checked` takes it."""
@@ -103,7 +107,9 @@ class ArmNames:
 
 def _checked(arms: Arms) -> Sequence[Arm]:
     if isinstance(arms, (str, bytes, bool)):
-        raise ArmError(f"arms = {arms!r}: must be a number or a list of names; put the names in a list")
+        raise ArmError(
+            f"arms = {arms!r}: must be a number or a list of names; put the names in a list"
+        )
     refuse_set("arms", arms)
     if isinstance(arms, Iterable) and getattr(arms, "ndim", 1) == 1:
         names = [checked_name(name) for name in arms]
@@ -111,7 +117,10 @@ def _checked(arms: Arms) -> Sequence[Arm]:
         try:
             count = operator.index(arms)  # type: ignore[arg-type]
         except TypeError:
-            rule, example = "must be a number or a list of names", "for example 3, or ['a', 'b', 'c']"
+            rule, example = (
+                "must be a number or a list of names",
+                "for example 3, or ['a', 'b', 'c']",
+            )
             raise ArmError(f"arms = {shown(arms)}: {rule}; {example}") from None
         if count > MOST_ARMS:
             raise ArmError(f"arms = {shown(arms)}: must not exceed {MOST_ARMS:,}; check the number")
@@ -131,8 +140,14 @@ def refuse_set(argument: str, arms: object) -> None:
 
 def listed(argument: str, names: object) -> list[object]:
     """The arms that a user named in an iterable, as a list."""
-    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable) or getattr(names, "ndim", 1) != 1:
-        raise ArmError(f"{argument} = {shown(names)}: must be a list of arms; put the names in a list")
+    if (
+        isinstance(names, (str, bytes))
+        or not isinstance(names, Iterable)
+        or getattr(names, "ndim", 1) != 1
+    ):
+        raise ArmError(
+            f"{argument} = {shown(names)}: must be a list of arms; put the names in a list"
+        )
     return list(names)
 
 
@@ -172,7 +187,9 @@ class Serials(NamedTuple):
     """
 
     born: int  # the number of arms ever added, and the next arm's serial
-    kept: Ints | None = None  # by place, ascending; None while no arm was retired and serials equal places
+    kept: Ints | None = (
+        None  # by place, ascending; None while no arm was retired and serials equal places
+    )
 
     def of(self, places: Ints) -> Ints:
         """The serials at these places."""

@@ -69,7 +69,9 @@ class Budget:
             rule, remedy = "needs a cost", "set cost, the price of exploring an arm"
             raise ParameterError.of(what, getattr(self, what), rule, remedy)
         if self.cost is not None and not limited:
-            raise ParameterError.of("cost", self.cost, "limits nothing alone", "set total or allowance too")
+            raise ParameterError.of(
+                "cost", self.cost, "limits nothing alone", "set total or allowance too"
+            )
         full = 1.0 if self.share is None else self.share
         if self.decided_share is not None and self.decided_share > full:
             rule, remedy = f"must not exceed share, {full:g}", "lower it"
@@ -106,7 +108,9 @@ class Budget:
         values = {name: value for name, value in vars(self).items() if value is not None}
         if isinstance(self.cost, Mapping):
             values["cost"] = tuple(list(pair) for pair in self.cost.items())
-        return {name: list(each) if isinstance(each, tuple) else each for name, each in values.items()}
+        return {
+            name: list(each) if isinstance(each, tuple) else each for name, each in values.items()
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -129,7 +133,9 @@ def _per(name: str, value: object, example: str) -> tuple[Any, float]:
     try:
         most, seconds = cast(Any, value)
     except (TypeError, ValueError):
-        raise ParameterError.of(name, value, "must be two numbers", f"for example {example}") from None
+        raise ParameterError.of(
+            name, value, "must be two numbers", f"for example {example}"
+        ) from None
     return most, number_in(f"{name}[1]", seconds, 0.0, remedy="it is a number of seconds")
 
 
@@ -159,7 +165,9 @@ def _allowance(name: str, value: object) -> tuple[float, float]:
 def _decided_share(name: str, value: object) -> float:
     share = share_of(name, value, "leave it out to go on as before")
     if share == 0.0:  # no look could ever raise an alarm
-        raise ParameterError.of(name, value, "must be above 0", "look now and then, for example 0.01")
+        raise ParameterError.of(
+            name, value, "must be above 0", "look now and then, for example 0.01"
+        )
     return share
 
 
@@ -225,7 +233,11 @@ class Meter(TakesTurns):
     """
 
     def __init__(
-        self, budget: Budget, *, clock: Callable[[], float] = time.time, seed: int | str | None = None
+        self,
+        budget: Budget,
+        *,
+        clock: Callable[[], float] = time.time,
+        seed: int | str | None = None,
     ) -> None:
         self.budget = budget
         self._clock = clock
@@ -242,7 +254,9 @@ class Meter(TakesTurns):
         self._open()
 
     @in_turn
-    def decide(self, learner: "Learner", *, available: Iterable[Arm] | None = None) -> Decision | Served:
+    def decide(
+        self, learner: "Learner", *, available: Iterable[Arm] | None = None
+    ) -> Decision | Served:
         """A decision with both arms if the budget allows it, and otherwise an arm to use, which takes no feedback.
 
         Args:
@@ -267,7 +281,9 @@ class Meter(TakesTurns):
             return served._replace(limited_by=limit)
         decision = learner.decide(available=some)
         self.count(decision.explore, now, decision.id)
-        if len(self._asides) > learner.max_pending:  # what nobody charges stays at its declared price
+        if (
+            len(self._asides) > learner.max_pending
+        ):  # what nobody charges stays at its declared price
             del self._asides[next(iter(self._asides))]
         return decision
 
@@ -305,7 +321,9 @@ class Meter(TakesTurns):
         """
         budget = self.budget
         if share is not None:
-            from .seeds import hashed  # loads compiled code, which a budget without a share does not need
+            from .seeds import (
+                hashed,
+            )  # loads compiled code, which a budget without a share does not need
 
             # A hash, uniform on [0, 1), so that the stream of the learner does not move.
             if hashed(f"coin-{self._coin}-{self._tosses}") >= share:
@@ -526,7 +544,9 @@ class Meter(TakesTurns):
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], *, clock: Callable[[], float] = time.time) -> "Meter":
+    def from_dict(
+        cls, values: Mapping[str, Any], *, clock: Callable[[], float] = time.time
+    ) -> "Meter":
         """Restore what `to_dict` wrote.
 
         Args:
@@ -541,8 +561,15 @@ class Meter(TakesTurns):
         """
         meter = cls(Budget.from_dict(values["budget"]), clock=clock, seed=values["coin"])
         meter.decisions, meter.explored = values["decisions"], values["explored"]
-        meter._tosses, meter.above, meter._period = values["tosses"], values["above"], values["period"]
-        meter.spent, meter.spent_in_period = Decimal(values["spent"]), Decimal(values["spent_in_period"])
+        meter._tosses, meter.above, meter._period = (
+            values["tosses"],
+            values["above"],
+            values["period"],
+        )
+        meter.spent, meter.spent_in_period = (
+            Decimal(values["spent"]),
+            Decimal(values["spent_in_period"]),
+        )
         if "spells" in values:
             for first, last, amount in values["spells"]:
                 meter._spells.append(Spell(first, last, Decimal(amount)))

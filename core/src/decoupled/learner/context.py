@@ -108,7 +108,9 @@ class Contexts:
 
     # The context at hand
 
-    def enter(self, context: Context | None, advice: Floats | None = None, *, new: bool = True) -> Baseline:
+    def enter(
+        self, context: Context | None, advice: Floats | None = None, *, new: bool = True
+    ) -> Baseline:
         """Put a context into the state, for the next call, and the advice of each adviser: a law, or zeros for none.
 
         Return what a decision keeps until its `record` is known. Only with `new`, an unknown segment gets a number: a
@@ -156,7 +158,9 @@ class Contexts:
 
     def record(self, state: State, serials: Serials, serial: int) -> Baseline:
         """What a decision keeps until its feedback comes, drawn in this state with these arms, if it explores this one."""
-        chances = self._chances if state is self._state else at_place.chances(state, len(self._rungs))
+        chances = (
+            self._chances if state is self._state else at_place.chances(state, len(self._rungs))
+        )
         law = state.floats[R.outer_law].copy()
         kept = [self._scalars.item(S.wanted), *self._given.tolist(), *chances.tolist()]
         return serials.of(np.arange(len(law))), law, LAW, {serial: kept}
@@ -237,7 +241,9 @@ class Contexts:
         old = mine[:, count:].reshape(len(mine), len(at_place.ROWS), -1)
         rows = np.zeros((len(mine), len(at_place.ROWS), arms))
         rows[:, :, : len(left)] = old[:, :, left]
-        rows[:, 0, len(left) :] = old[:, 0].min(axis=1, keepdims=True)  # the sums; the new arms are unseen
+        rows[:, 0, len(left) :] = old[:, 0].min(
+            axis=1, keepdims=True
+        )  # the sums; the new arms are unseen
         theirs[:, count:] = rows.reshape(len(mine), -1)
         state.scalars[S.wanted] = state.scalars[S.current] = self._scalars[S.current]
         return new
@@ -256,14 +262,20 @@ class Contexts:
         """Restore the result of `to_json`; raise an error if it cannot be."""
         segments, most = [tuple(each) for each in content["segments"]], self.policy.max_segments
         fits = all(len(each) == len(self.policy.segments) for each in segments)
-        if not fits or not all(x is None or isinstance(x, str) for x in chain.from_iterable(segments)):
+        if not fits or not all(
+            x is None or isinstance(x, str) for x in chain.from_iterable(segments)
+        ):
             raise ParameterError("segments: cannot be; they were changed")
         if len(set(segments)) != len(segments) or len(segments) > most:
             raise ParameterError("segments: are too many or repeated; they were changed")
         kept, current = unpack_floats(content["kept"]), content["current"]
         size = _width(self._state.floats.shape[1])
         sound = bool((np.abs(kept) < at_place.MISSING).all()) and len(kept) % size == 0
-        if not sound or type(current) is not int or not 0 <= current < len(kept) // size <= most + 1:
+        if (
+            not sound
+            or type(current) is not int
+            or not 0 <= current < len(kept) // size <= most + 1
+        ):
             raise ParameterError("segments: have numbers that cannot be; they were changed")
         self.encoder = Encoder(self.policy, segments)
         first = _first_kept(self.policy)
@@ -292,7 +304,9 @@ def _advice_rows(policy: ContextualDefinition, state: State) -> Any:
     return state.floats[at_place.ADVICE_AT : at_place.ADVICE_AT + len(policy.advisers)]
 
 
-def checked_advice(advice: Advice | None, policy: ContextualDefinition, arms: ArmNames) -> Floats | None:
+def checked_advice(
+    advice: Advice | None, policy: ContextualDefinition, arms: ArmNames
+) -> Floats | None:
     """The law of each adviser, zeros for those that say nothing; None if nobody says anything."""
     given: object = advice
     if given is not None and not isinstance(given, Mapping):
@@ -304,7 +318,9 @@ def checked_advice(advice: Advice | None, policy: ContextualDefinition, arms: Ar
     for name, said in advice.items():
         if name not in policy.advisers:
             rule = f"is not an adviser of this policy, {shown(list(policy.advisers))}"
-            raise ParameterError.of("advice", name, rule, "name it in ContextualLadder(advisers=...)")
+            raise ParameterError.of(
+                "advice", name, rule, "name it in ContextualLadder(advisers=...)"
+            )
         law = laws[policy.advisers.index(name)]
         if not isinstance(said, Mapping):
             law[arms.place(said)] = 1.0
@@ -331,7 +347,9 @@ def refuse_context(policy: Definition) -> None:
     decoupled.errors.UnsupportedError: context: FTPL does not use one, so it would change nothing; leave it out, or use ContextualLadder(segments=..., numbers=...)
     """
     problem = f"context: {type(policy).__name__} does not use one, so it would change nothing"
-    raise UnsupportedError(f"{problem}; leave it out, or use ContextualLadder(segments=..., numbers=...)")
+    raise UnsupportedError(
+        f"{problem}; leave it out, or use ContextualLadder(segments=..., numbers=...)"
+    )
 
 
 def _number(name: str, value: object) -> float:

@@ -94,10 +94,14 @@ class Guard:
         if not self.rules.down:
             return part
         down = arms.places(self.rules.down)
-        left = np.setdiff1d(np.arange(len(arms)) if part is None else part, down, assume_unique=True)
+        left = np.setdiff1d(
+            np.arange(len(arms)) if part is None else part, down, assume_unique=True
+        )
         if len(left) == 0:
             names = ", ".join(repr(arms.names[place]) for place in (down if part is None else part))
-            raise ArmError(f"available: every arm of this decision is down ({names}); see guardrails.down")
+            raise ArmError(
+                f"available: every arm of this decision is down ({names}); see guardrails.down"
+            )
         return left
 
     def serve(
@@ -142,7 +146,11 @@ class Guard:
     def _cheapest(self, good: Collection[int], arms: ArmNames, part: Ints | None) -> int | None:
         """The place of the cheapest of these arms, of those that are available and have a price."""
         prices: Mapping[Any, float] = self.rules.prices
-        some = [place for place in good if arms.names[place] in prices and (part is None or place in part)]
+        some = [
+            place
+            for place in good
+            if arms.names[place] in prices and (part is None or place in part)
+        ]
         return min(some, key=lambda place: (prices[arms.names[place]], place), default=None)
 
     def _by_share(self, u: float, arms: ArmNames, part: Ints | None) -> tuple[int | None, str]:
@@ -210,7 +218,9 @@ class Guard:
         saved = dict(content["guard"])
         shown = {segment: (until, serials) for segment, until, serials in saved.pop("shown", ())}
         frozen = np.array(saved.pop("frozen"), np.float64) if "frozen" in saved else None
-        released_in = {segment: (gone, look) for segment, gone, look in saved.pop("released_in", ())}
+        released_in = {
+            segment: (gone, look) for segment, gone, look in saved.pop("released_in", ())
+        }
         guard = cls(Guardrails.from_dict(saved.pop("rules")), **saved, shown=shown, frozen=frozen)
         guard.released_in = released_in
         return guard
@@ -272,7 +282,9 @@ class Guarded(TakesTurns):
         if rules.replace_arms and self._running.policy.coupled:
             rule = "plays the standard game and learns from the arm that is served, so another must not be served"
             name = type(self._running.policy).__name__
-            raise UnsupportedError(f"guardrails: {name} {rule}; use a decoupled policy such as FTPL")
+            raise UnsupportedError(
+                f"guardrails: {name} {rule}; use a decoupled policy such as FTPL"
+            )
         rules.check_arms(self._arms)
         contexts, watch = self._running.contexts, self._watch
         rules.check_fits(

@@ -142,7 +142,9 @@ class Guardrails:
             raise ParameterError.of("control", self.control, rule, "set holdout too")
         if self.cheapest_within is None and self.prices:
             rule = "are for cheapest_within, which is None"
-            raise ParameterError.of("prices", dict(self.prices), rule, "set it too, or leave them out")
+            raise ParameterError.of(
+                "prices", dict(self.prices), rule, "set it too, or leave them out"
+            )
         if self.cheapest_within is not None and not self.prices:
             rule = "needs the price of every arm"
             raise ParameterError.of("cheapest_within", self.cheapest_within, rule, "set prices too")
@@ -157,7 +159,9 @@ class Guardrails:
     def __bool__(self) -> bool:
         """Whether there is any rule. Every decision asks."""
         served = self.pinned, self.control, self.incumbent, self.cheapest_within, self.switch_margin
-        return served.count(None) < len(served) or self.holdout > 0.0 or bool(self.floors or self.down)
+        return (
+            served.count(None) < len(served) or self.holdout > 0.0 or bool(self.floors or self.down)
+        )
 
     @property
     def replace_arms(self) -> bool:
@@ -188,7 +192,9 @@ class Guardrails:
             if name not in arms:
                 raise ArmError.of(rule, name, "is not an arm", near_name(name, arms.names))
         if len(self.down) >= len(arms):
-            raise ArmError.of("down", list(self.down), "must not name every arm", "leave one of them up")
+            raise ArmError.of(
+                "down", list(self.down), "must not name every arm", "leave one of them up"
+            )
 
     def check_fits(
         self,
@@ -222,10 +228,14 @@ class Guardrails:
         for arm in arms.names:
             if arm not in self.prices:
                 rule = f"has no price of the arm {arm!r}"
-                raise ParameterError.of("prices", dict(self.prices), rule, "give the price of every arm")
+                raise ParameterError.of(
+                    "prices", dict(self.prices), rule, "give the price of every arm"
+                )
         if len(arms) > MOST_PRICED:
             rule = f"compares arms two by two, at most {MOST_PRICED} of them, and there are {len(arms):,}"
-            raise ParameterError.of("cheapest_within", self.cheapest_within, rule, "choose fewer arms")
+            raise ParameterError.of(
+                "cheapest_within", self.cheapest_within, rule, "choose fewer arms"
+            )
 
     @property
     def _assumes_constant_means(self) -> bool:
@@ -289,10 +299,14 @@ class Guardrails:
         >>> dc.Guardrails.from_dict(rules.to_dict()) == rules
         True
         """
-        return cls(**{**values, **{name: dict(values.get(name, [])) for name in ("floors", "prices")}})
+        return cls(
+            **{**values, **{name: dict(values.get(name, [])) for name in ("floors", "prices")}}
+        )
 
 
-CONTEXTS = "this policy looks at contexts, and how often it explores an arm may depend on the request"
+CONTEXTS = (
+    "this policy looks at contexts, and how often it explores an arm may depend on the request"
+)
 PREFERENCES = "this learner gets preferences, and such a loss depends on the arm that is exploited"
 
 

@@ -293,7 +293,9 @@ class Inference:
 
         def question(watch: "Watch", parts: "Parts") -> "dict[Arm, Interval]":
             found, of = watch.sequences.arms(drift=drift), parts.running.serials.of_one
-            return {name: found[of(i)].scaled(*parts.losses) for i, name in enumerate(parts.arms.names)}
+            return {
+                name: found[of(i)].scaled(*parts.losses) for i, name in enumerate(parts.arms.names)
+            }
 
         return self._asked("intervals()", drift, question)
 
@@ -303,7 +305,9 @@ class Inference:
         Args:
             drift: whether losses may drift; None for what `watch` was told. Contexts and preferences need True.
         """
-        found = self._asked("exploited()", drift, lambda watch, _: watch.sequences.served(drift=drift))
+        found = self._asked(
+            "exploited()", drift, lambda watch, _: watch.sequences.served(drift=drift)
+        )
         return found.scaled(*self._learner.loss_range)
 
     def regret(self, *, drift: bool | None = None) -> "Interval | None":
@@ -316,10 +320,14 @@ class Inference:
         """
         from ..inference.verdicts import regret
 
-        found = self._asked("regret()", drift, lambda watch, _: regret(watch.sequences, drift=drift))
+        found = self._asked(
+            "regret()", drift, lambda watch, _: regret(watch.sequences, drift=drift)
+        )
         return None if found is None else found.scaled(*self._learner.loss_range, difference=True)
 
-    def difference(self, arm: Arm, other: Arm | None = None, *, drift: bool | None = None) -> "Interval":
+    def difference(
+        self, arm: Arm, other: Arm | None = None, *, drift: bool | None = None
+    ) -> "Interval":
         """The mean loss of an arm minus that of another, or of the exploited arms, with its interval.
 
         It is above 0 if the arm is worse.
@@ -502,7 +510,9 @@ def _names(watch: "Watch", parts: "Parts") -> list[Arm]:
     return names
 
 
-def _verdict_of_segment(watch: "Watch", parts: "Parts", context: Context, risk: float | None) -> "Verdict":
+def _verdict_of_segment(
+    watch: "Watch", parts: "Parts", context: Context, risk: float | None
+) -> "Verdict":
     from ..inference.sequences import anew
     from ..inference.sums import share_of_segment
     from ..inference.verdicts import verdict
@@ -533,7 +543,9 @@ def _verdict(watch: "Watch", parts: "Parts", risk: float | None, drift: bool | N
     from ..inference.verdicts import verdict
 
     names, waiting, awaited = _names(watch, parts), watch.waiting, watch.awaited
-    found = verdict(watch.sequences, names, risk=risk, drift=drift, waiting=waiting, awaited=awaited)
+    found = verdict(
+        watch.sequences, names, risk=risk, drift=drift, waiting=waiting, awaited=awaited
+    )
     if watch.judged is None or watch.judge is None:
         return found
     alone = verdict(watch.judged, names, risk=risk, drift=drift, waiting=waiting, awaited=awaited)

@@ -59,7 +59,9 @@ class Labels:
 
     def __post_init__(self) -> None:
         remedy = "to do without labels, leave out labels="
-        object.__setattr__(self, "share", number_within("share", self.share, LEAST_SHARE, 1.0, remedy))
+        object.__setattr__(
+            self, "share", number_within("share", self.share, LEAST_SHARE, 1.0, remedy)
+        )
         set_whole(self, "first", 0, "the default is 200")
         set_whole(self, "deadline", 1, "the default is 10,000", MOST_PATIENCE)
         missing = share_of("missing", self.missing, "the default is 0.5, the middle")
@@ -154,8 +156,12 @@ class Labelling:
         """Raise an error if this cannot be the feedback of a decision."""
         key, judged_before = decision.id, decision.id in self.judged
         if judged is None and not judged_before:
-            problem = f"decision {key!r}: was not judged, and a label alone would bias what is learned"
-            raise FeedbackError(Message(problem, "give judged= too, in this call or an earlier one"))
+            problem = (
+                f"decision {key!r}: was not judged, and a label alone would bias what is learned"
+            )
+            raise FeedbackError(
+                Message(problem, "give judged= too, in this call or an earlier one")
+            )
         if judged is not None and judged_before:
             problem = f"decision {key!r}: was judged already, and awaits its label"
             raise FeedbackError(Message(problem, "send loss= alone"))
@@ -174,7 +180,9 @@ class Labelling:
             assert record.loss is not None
             return self.rules.to_unit(record.loss)
         label = record.loss
-        found = self.fed(Asked(label is not None, record.rho, self.lam, self.base), record.judged, label)
+        found = self.fed(
+            Asked(label is not None, record.rho, self.lam, self.base), record.judged, label
+        )
         if label is not None:
             self.set_sums(with_label(self.sums, record.judged, label), self.missing)
         return found
@@ -204,11 +212,15 @@ class Labelling:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> "Labelling":
         """Restore the result of `to_json`."""
-        count, s, g, ss, sg = (number_within("sums", each, 0.0, 1e15, _CHANGED) for each in content["sums"])
+        count, s, g, ss, sg = (
+            number_within("sums", each, 0.0, 1e15, _CHANGED) for each in content["sums"]
+        )
         missing = whole_number("missing", content["missing"], 0, _CHANGED)
         labelling = cls(Labels(**content["rules"]), (count, s, g, ss, sg), missing)
         for key, loss, position in content["judged"]:
-            labelling.expect(key, Judged(share_of("judged", loss, _CHANGED), checked_position(position)))
+            labelling.expect(
+                key, Judged(share_of("judged", loss, _CHANGED), checked_position(position))
+            )
         return labelling
 
 
@@ -230,5 +242,7 @@ def checked_position(position: object) -> float | None:
 def checked_labels(labels: object) -> Labels:
     """Labels as a learner takes them."""
     if not isinstance(labels, Labels):
-        raise ParameterError.of("labels", labels, "must be labels", "for example dc.Labels(share=0.1)")
+        raise ParameterError.of(
+            "labels", labels, "must be labels", "for example dc.Labels(share=0.1)"
+        )
     return labels

@@ -22,7 +22,15 @@ from .context import Advice, Context
 from .guard import Guard, Guarded, Listed, Told
 from .guardrails import CONTEXTS, PREFERENCES, Guardrails, refuse_by_segment, refuse_constant_means
 from .inferring import Inference, check_watchable, checked_patience, not_watched
-from .labels import Judged, Judgement, Labelling, Labels, LabelStatus, checked_labels, checked_position
+from .labels import (
+    Judged,
+    Judgement,
+    Labelling,
+    Labels,
+    LabelStatus,
+    checked_labels,
+    checked_position,
+)
 from .losses import LossRange, Predictions, Preference, listed_predictions, preference_loss
 from .parts import Parts
 from .pending import (
@@ -163,7 +171,10 @@ class Learner(Guarded):
         plain = not self._guard.rules and running.contexts is None and running.serials.kept is None
         self._plain = plain and self._labels is None
         if self._watch is not None:
-            self._watch.serials = {None: None, **dict(zip(self._arms.names, self._serials(), strict=True))}
+            self._watch.serials = {
+                None: None,
+                **dict(zip(self._arms.names, self._serials(), strict=True)),
+            }
             self._watch.sees_contexts = running.contexts is not None
             self._watch.mixes_laws = self._tells_segments
 
@@ -498,12 +509,16 @@ class Learner(Guarded):
             part = self._part(some)
             self._enter(told)
         if running.has_baselines:
-            baseline = running.baseline_of(part, None if expected is None else self._scaled(expected))
+            baseline = running.baseline_of(
+                part, None if expected is None else self._scaled(expected)
+            )
         if count > 1:
             running.record_baselines()
         keyed = key if key is None or isinstance(key, Served) else running.keys.word(key)
         if running.kept and part is None and type(baseline) is tuple:
-            self._unfinished = undone_by(running.calls.init)  # what is derived changes until all are drawn
+            self._unfinished = undone_by(
+                running.calls.init
+            )  # what is derived changes until all are drawn
         among = running if part is None else running.only(part)
         first = waiting.made + 1
         if count == 1 and len(waiting.decisions) < waiting.most:
@@ -514,7 +529,9 @@ class Learner(Guarded):
             waiting.made = first
             self._unfinished = None
         else:
-            made = self._draw_often(range(first, first + count), among, part, baseline, keyed, exploiting)
+            made = self._draw_often(
+                range(first, first + count), among, part, baseline, keyed, exploiting
+            )
         if part is not None:  # they were drawn in a copy
             running.count_events(waiting.made)
         return made
@@ -587,7 +604,9 @@ class Learner(Guarded):
         """
         self._refuse_coupled("exploit()")
         told = None if context is None and advice is None else (context, advice)
-        return self._serve(listed_available(available), None if key is None else key_text(key), told)
+        return self._serve(
+            listed_available(available), None if key is None else key_text(key), told
+        )
 
     def _refuse_coupled(
         self, call: str, where: str = "the arm played is the arm seen; use decide(), or"
@@ -637,11 +656,19 @@ class Learner(Guarded):
         if part is not None:
             covered = tuple(running.serials.of(part).tolist())
         if contexts is not None:
-            baseline, why = contexts.record(among.state, among.serials, serial), contexts.why(among.state)
+            baseline, why = (
+                contexts.record(among.state, among.serials, serial),
+                contexts.why(among.state),
+            )
         return marked(fields, guarded, why, asked), serial, covered, baseline
 
     def _guarded(
-        self, drawn: int, among: Running, part: Ints | None, keyed: int | Served | None, exploiting: bool
+        self,
+        drawn: int,
+        among: Running,
+        part: Ints | None,
+        keyed: int | Served | None,
+        exploiting: bool,
     ) -> tuple[int, tuple[Arm, str] | None]:
         """The arm to exploit, of a key or by guardrails; with what the policy drew and the guardrail, if one chose it."""
         if isinstance(keyed, Served):
@@ -727,7 +754,11 @@ class Learner(Guarded):
                 raise ParameterError(f"{name}: {rule}; {remedy}")
             self._observe((decision, self._losses.scaled(loss, reward), compared))
             return
-        label = None if judged is not None and loss is None is reward else self._losses.scaled(loss, reward)
+        label = (
+            None
+            if judged is not None and loss is None is reward
+            else self._losses.scaled(loss, reward)
+        )
         if isinstance(judged, str):
             judged = self._preferred(judged, None, None)
         found = None if judged is None else self._losses.scaled_as("judged", judged)
@@ -768,7 +799,10 @@ class Learner(Guarded):
             self._watch.has_preferences = True
 
     def _settle(
-        self, pending: Pending, loss: float, labelled: tuple[LabelSums, int, Judgement] | None = None
+        self,
+        pending: Pending,
+        loss: float,
+        labelled: tuple[LabelSums, int, Judgement] | None = None,
     ) -> None:
         """Learn a loss on a scale from 0 to 1; with labels, also their new sums, how many are missing, and what was judged."""
         running, watch, key = self._running, self._watch, pending[0].id
@@ -860,14 +894,18 @@ class Learner(Guarded):
         (2, 0, 0)
         """
         pending, scaled = self._waiting.find(decision), self._losses.scaled(loss)
-        self._settle(pending, scaled if self._labels is None else self._labels.rules.to_unit(scaled))
+        self._settle(
+            pending, scaled if self._labels is None else self._labels.rules.to_unit(scaled)
+        )
 
     def _keep_drawn(self) -> None:
         """Keep what is watched of new decisions, before they or the state change, are asked about or saved."""
         if self._watch is not None:
             self._watch.keep_drawn(self._waiting, self._running)
 
-    def _settled(self, key: str, loss: float, labelled: tuple[LabelSums, int, Judgement] | None) -> None:
+    def _settled(
+        self, key: str, loss: float, labelled: tuple[LabelSums, int, Judgement] | None
+    ) -> None:
         self._waiting.decisions.pop(key, None)
         judgement, labels = None, self._labels
         if labelled is not None and labels is not None:
@@ -1034,7 +1072,9 @@ class Learner(Guarded):
             guard = self._guard.following(self._guard.rules.without(given))
             if guard.frozen is not None:
                 guard.frozen = np.delete(guard.frozen, gone)
-            self._replace(arms=arms, running=running, guard=guard, watch=self._watching_arms(running))
+            self._replace(
+                arms=arms, running=running, guard=guard, watch=self._watching_arms(running)
+            )
             self._judge()
 
     def _watching_arms(self, running: Running) -> "Watch | None":
@@ -1166,7 +1206,9 @@ class Learner(Guarded):
         if by_segment and not self._tells_segments:
             refuse_by_segment("watch(by_segment=True)")
         wait = None if patience is None else checked_patience(patience)
-        expired = None if expired_loss is None else self._losses.scaled_as("expired_loss", expired_loss)
+        expired = (
+            None if expired_loss is None else self._losses.scaled_as("expired_loss", expired_loss)
+        )
         watch = self._new_watch(risk, drift, wait, expired)
         watch.by_segment = bool(by_segment)
         self._replace(watch=watch.with_segments(kept=by_segment or watch.segments is not None))
@@ -1193,7 +1235,9 @@ class Learner(Guarded):
     def _configure_watch(self, patience: int, expired_loss: float | None) -> None:
         if self._watch is None:
             raise not_watched()
-        expired = None if expired_loss is None else self._losses.scaled_as("expired_loss", expired_loss)
+        expired = (
+            None if expired_loss is None else self._losses.scaled_as("expired_loss", expired_loss)
+        )
         if expired is not None and self._labels is not None:
             expired = self._labels.rules.to_unit(expired)
         wait = checked_patience(patience)
@@ -1223,7 +1267,9 @@ class Learner(Guarded):
         serials, policy = self._running.serials, self._policy
         rules = None if self._labels is None else self._labels.rules
         share = 1.0 if rules is None else rules.share
-        sequences = Sequences(serials.born, risk, drift=drift, coupled=policy.coupled, label_share=share)
+        sequences = Sequences(
+            serials.born, risk, drift=drift, coupled=policy.coupled, label_share=share
+        )
         weighs, wait = policy.cumulative is not None, PATIENCE if patience is None else patience
         watch = Watch(sequences, weighs, wait, expired)
         watch.spares_batches = patience is None

@@ -70,7 +70,9 @@ class LossRange(NamedTuple):
         """The places that have a prediction, and the predictions on a scale from 0 to 1."""
         if isinstance(given, dict):
             places = np.array([arms.place(name) for name in given], np.int64)
-            each = [self.scaled_as(f"baseline[{name!r}]", loss, MISSING) for name, loss in given.items()]
+            each = [
+                self.scaled_as(f"baseline[{name!r}]", loss, MISSING) for name, loss in given.items()
+            ]
             return places, np.array(each, np.float64)
         if len(given) != len(arms):
             rule = f"must have one loss for each of {len(arms)} arms, and has {len(given)}"
@@ -121,7 +123,11 @@ def listed_predictions(given: Predictions) -> dict[Any, Any] | list[Any] | Float
         return dict(given)
     if isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind in "fiu":
         return given.astype(np.float64)
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
+    if (
+        isinstance(given, (str, bytes))
+        or not isinstance(given, Iterable)
+        or getattr(given, "ndim", 1) != 1
+    ):
         rule = "must be a mapping from arms to losses, or a list of losses in the order of arms"
         raise ParameterError.of("baseline", given, rule, "for example {'a': 0.3}")
     return list(given)

@@ -114,7 +114,9 @@ class Waiting:
     def __init__(self, tag: str, limit: int) -> None:
         self.tag = tag  # keeps the ids of one learner apart from another's
         self.limit = self.most = limit  # as the user said, and as what decisions keep allows
-        self.made = self.forgotten = 0  # how many decisions were made, and how many of these were forgotten
+        self.made = self.forgotten = (
+            0  # how many decisions were made, and how many of these were forgotten
+        )
         self.decisions: dict[str, Pending] = {}
 
     def __len__(self) -> int:
@@ -128,7 +130,9 @@ class Waiting:
         """The record of a pending decision, given the decision or its id."""
         key = decision[0] if isinstance(decision, Decision) else decision
         pending = self.decisions.get(key) if isinstance(key, str) else None
-        if pending is not None and (decision is pending[0] or decision is key or decision == pending[0]):
+        if pending is not None and (
+            decision is pending[0] or decision is key or decision == pending[0]
+        ):
             return pending
         raise FeedbackError(f"decision {shown(key)}: {self._why_unknown(key, pending)}")
 
@@ -146,7 +150,12 @@ class Waiting:
         tag, _, number = key.rpartition("-") if isinstance(key, str) else ("", "", "")
         if pending is not None:
             return "is pending with other contents; give the decision as this learner made it"
-        if tag == self.tag and number.isdecimal() and len(number) < 20 and 0 < int(number) <= self.made:
+        if (
+            tag == self.tag
+            and number.isdecimal()
+            and len(number) < 20
+            and 0 < int(number) <= self.made
+        ):
             problem = "is not pending: its feedback was already applied, or it was forgotten"
             return f"{problem}; send feedback once for each decision"
         return "was never made by this learner; give a decision that decide() or explore() returned"
@@ -166,7 +175,9 @@ class Waiting:
             "baselines": [baseline_to_json(each) for each in shared],
             "pending": [
                 [*decision, arm, covered, *([] if place is None else [place])]
-                for (decision, arm, covered, _), place in zip(self.decisions.values(), which, strict=True)
+                for (decision, arm, covered, _), place in zip(
+                    self.decisions.values(), which, strict=True
+                )
             ],
         }
 
@@ -190,7 +201,11 @@ class Waiting:
                 serials, values, free, kept = baseline
                 same: Any = decision.round, serials.tobytes(), values.tobytes(), free, bool(kept)
                 if len(serials) == 0 or (free == LAW and explored in kept):
-                    same = same, explored, tuple(kept[explored])  # of this decision, such as its context
+                    same = (
+                        same,
+                        explored,
+                        tuple(kept[explored]),
+                    )  # of this decision, such as its context
                 place = known[id(baseline)] = places.setdefault(same, len(shared))
                 if place == len(shared):
                     shared.append((serials, values, free, {}))
@@ -206,7 +221,11 @@ class Waiting:
         waiting = cls(content["tag"], limit)
         waiting.made, waiting.forgotten = content["made"], content["forgotten"]
         shared = [baseline_from_json(each) for each in content["baselines"]]
-        fields, guarded, asked = len(Decision._fields), content.get("guarded", {}), content.get("asked", {})
+        fields, guarded, asked = (
+            len(Decision._fields),
+            content.get("guarded", {}),
+            content.get("asked", {}),
+        )
         for record in content["pending"]:
             key = record[0]
             about = checked_asked(asked[key]) if key in asked else None
@@ -229,7 +248,9 @@ NEVER = 0.0  # rounds are numbered from 1
 #   is `NEVER`, the call is taken back; None if the rest has to be done in any case;
 # - what does the rest. It may be repeated: it sets things, and adds to nothing; and its arguments;
 # - what takes the call back; it may be repeated, too.
-Unfinished: TypeAlias = tuple[float | None, Callable[..., object], tuple[Any, ...], Callable[[], object]]
+Unfinished: TypeAlias = tuple[
+    float | None, Callable[..., object], tuple[Any, ...], Callable[[], object]
+]
 
 
 def nothing() -> None:

@@ -150,7 +150,9 @@ def _of_waiting(waiting: Waiting) -> dict[str, Any]:
         "arms": pack_ints(np.array([each[1] for each in pending], np.int64)),
         "covered": [(place, each[2]) for place, each in enumerate(pending) if each[2] is not None],
         "baselines": [baseline_to_json(each) for each in shared],
-        "baseline": pack_ints(np.array([_NONE if each is None else each for each in which], np.int64)),
+        "baseline": pack_ints(
+            np.array([_NONE if each is None else each for each in which], np.int64)
+        ),
         **({"asked": pack_floats(np.array(asked, np.float64).ravel())} if with_labels else {}),
     }
 
@@ -176,7 +178,10 @@ def from_columns(text: str, columns: dict[str, Any], chosen: Iterable[Sequence[A
         if "asked" in columns:
             known = unpack_floats(columns["asked"]).reshape(-1, 4).tolist()
             asked = [checked_asked(each) for each in known]
-        arms, baselines = unpack_ints(columns["arms"]).tolist(), unpack_ints(columns["baseline"]).tolist()
+        arms, baselines = (
+            unpack_ints(columns["arms"]).tolist(),
+            unpack_ints(columns["baseline"]).tolist(),
+        )
         rest = zip(numbers, arms, baselines, asked, chosen, strict=True)
         for place, (number, arm, baseline, about, fields) in enumerate(rest):
             name = f"{waiting.tag}-{number}"
@@ -206,4 +211,6 @@ def diagnostics(learner: Learner) -> dict[str, float]:
     names = running.layout.all_scalars
     rungs = running.form.rung_weights(running.state)
     scalars = running.state.scalars[: len(names)].tolist()
-    return dict(zip(names, scalars, strict=True)) | {f"weight of {each}": rungs[each] for each in rungs}
+    return dict(zip(names, scalars, strict=True)) | {
+        f"weight of {each}": rungs[each] for each in rungs
+    }

@@ -40,9 +40,13 @@ def listed_records(records: Iterable[Any]) -> list[Any]:
     if isinstance(records, (str, bytes)) or not isinstance(records, Iterable):
         rule, remedy = "must be a list of records", "each is (explored arm, propensity, loss)"
         raise ParameterError.of("records", records, rule, remedy)
-    if isinstance(records, Mapping) or hasattr(records, "columns"):  # iterating over either gives its keys
+    if isinstance(records, Mapping) or hasattr(
+        records, "columns"
+    ):  # iterating over either gives its keys
         problem = f"records: is {kind_of(records)}, not a list of records"
-        remedy = "give a list of (explored arm, propensity, loss); for a DataFrame, to_dict('records')"
+        remedy = (
+            "give a list of (explored arm, propensity, loss); for a DataFrame, to_dict('records')"
+        )
         raise ParameterError(Message(problem, remedy))
     return list(records)
 
@@ -51,7 +55,11 @@ def check_randomised(records: list[Record], arms: ArmNames, running: Running) ->
     """Raise an error if all propensities are 1 and the policy learns from weights."""
     if not records or any(record.weight != 1.0 for record in records) or not running.weighs():
         return
-    what = "the only propensity is 1" if len(records) == 1 else f"all {len(records)} propensities are 1"
+    what = (
+        "the only propensity is 1"
+        if len(records) == 1
+        else f"all {len(records)} propensities are 1"
+    )
     problem = (
         f"records: {what}, with {len(arms)} arms: nothing was left to chance, so the estimate of an arm would "
         "show how seldom it was tried, and an arm never tried would seem the best"
@@ -83,7 +91,12 @@ def warn_of_unseen(records: list[Record], arms: ArmNames, running: Running) -> N
 
 
 def checked_record(
-    place: int, record: Any, arms: ArmNames, losses: LossRange, labelled: bool, contexts: Contexts | None
+    place: int,
+    record: Any,
+    arms: ArmNames,
+    losses: LossRange,
+    labelled: bool,
+    contexts: Contexts | None,
 ) -> Record:
     """Check a record; a learner with labels takes one that was judged, and a contextual policy its context."""
     known: Mapping[Any, Any] = record if isinstance(record, Mapping) else {}
@@ -142,4 +155,6 @@ def _parts(place: int, record: Any) -> tuple[Any, Any, Any]:
 
 def _no_propensity(problem: str) -> ParameterError:
     why = "a log without propensities cannot be replayed (docs: In operation, A log without propensities)"
-    return ParameterError(Message(problem, f"log the probability with which the arm was explored; {why}"))
+    return ParameterError(
+        Message(problem, f"log the probability with which the arm was explored; {why}")
+    )

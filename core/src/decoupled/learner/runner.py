@@ -92,7 +92,9 @@ class Running:
         state = self.layout.restrict(self.state, part, form.layout)
         if self.contexts is not None:
             self.contexts.copy_context(part, state)
-        return Running(self.policy, state, self.stream, self.serials.only(part), form, self.contexts)
+        return Running(
+            self.policy, state, self.stream, self.serials.only(part), form, self.contexts
+        )
 
     def draw_exploited(self, part: Ints | None, key: int | None) -> int:
         """Draw the arm to exploit, among some arms or all, or take the one of a key's word."""
@@ -105,9 +107,13 @@ class Running:
     @cached_property
     def keys(self) -> KeyDraws:
         """What draws the arms of keys."""
-        return KeyDraws(self.form, self.state, self.serials.of(np.arange(self.state.floats.shape[1])))
+        return KeyDraws(
+            self.form, self.state, self.serials.of(np.arange(self.state.floats.shape[1]))
+        )
 
-    def baseline_of(self, part: Ints | None, predicted: tuple[Ints, Floats] | None = None) -> Recorded:
+    def baseline_of(
+        self, part: Ints | None, predicted: tuple[Ints, Floats] | None = None
+    ) -> Recorded:
         """The baselines of decisions made now, None if all are 0.
 
         Unavailable arms have none, and decisions of the same round share theirs. `predicted` replaces the policy's own
@@ -215,7 +221,9 @@ class Running:
     def settle(self, pending: Pending, loss: float) -> None:
         """Learn from the feedback of a decision, which may have explored an arm that was retired since."""
         decision, serial, covered, baseline = pending
-        if covered is None and self.serials.kept is None:  # every arm was available, and none was retired
+        if (
+            covered is None and self.serials.kept is None
+        ):  # every arm was available, and none was retired
             self.learn(serial, decision.weight, loss, baseline, decision.id)
             return
         arm = self.serials.place(serial)
@@ -228,11 +236,15 @@ class Running:
         if arm is not None:
             self.learn(arm, decision.weight, loss, baseline, decision.id)
         elif self.policy.cumulative is not None:
-            self.learn(0, 0.0, loss, baseline)  # weight 0: only the baselines of the other arms count
+            self.learn(
+                0, 0.0, loss, baseline
+            )  # weight 0: only the baselines of the other arms count
         else:
             self._observe_removed_arm(decision.weight, loss)
 
-    def learn(self, arm: int, weight: float, loss: float, baseline: Recorded = None, key: str = "") -> None:
+    def learn(
+        self, arm: int, weight: float, loss: float, baseline: Recorded = None, key: str = ""
+    ) -> None:
         """Learn the loss of an explored arm, and of the decision with this id."""
         if self.contexts is not None:
             self.contexts.recall(baseline, self.serials)
@@ -244,7 +256,9 @@ class Running:
         alone = self.sharing == current  # no other decision has the baselines of this round
         if not alone:
             self.record_baselines()
-        if not current or (self.kept and not alone):  # the state may have what another decision keeps
+        if not current or (
+            self.kept and not alone
+        ):  # the state may have what another decision keeps
             known = recorded(baseline)
             if known is None:
                 self.own_baselines().clear(self.state)
@@ -287,11 +301,15 @@ class Running:
             # The update may rely on a property of the policy's own baselines, such as one amount for all. So it gets
             # the baseline of the explored arm only, and the others are added here.
             others = places != arm
-            self.layout.row(self.state, str(self.policy.cumulative))[places[others]] += values[others]
+            self.layout.row(self.state, str(self.policy.cumulative))[places[others]] += values[
+                others
+            ]
             self.calls.init()
             places, values = places[~others], values[~others]
         self.own_baselines().write(self.state, places, values)
-        if mine is not None and len(mine) == len(self.kept):  # another form, or an older state, keeps less
+        if mine is not None and len(mine) == len(
+            self.kept
+        ):  # another form, or an older state, keeps less
             self.state.scalars[self.kept] = mine
 
     def _charge_absent(self, covered: Covered, loss: float) -> None:
@@ -374,7 +392,9 @@ class Running:
         form = self.policy.at(len(left))
         state = self.layout.restrict(self.state, left, form.layout)
         state.scalars[ARMS] = len(left)
-        return self._followed(Running(self.policy, state, self.stream, self.serials.only(left)), left)
+        return self._followed(
+            Running(self.policy, state, self.stream, self.serials.only(left)), left
+        )
 
     def _followed(self, new: "Running", left: Ints) -> "Running":
         if self.contexts is not None:

@@ -79,7 +79,13 @@ COUNTS = ("counts", "seen")  # how often something was seen, as floats
 # What older states do not have; `init` fills what must not be 0.
 OPTIONAL = (
     *("precedence", "recent_weight", "recent_sums", "recent_centred_sums", "recent_fade"),
-    *("past_raw_error", "past_centred_error", "recent_raw_error", "recent_centred_error", "error_count"),
+    *(
+        "past_raw_error",
+        "past_centred_error",
+        "recent_raw_error",
+        "recent_centred_error",
+        "error_count",
+    ),
     *("version", "rung_loss_5"),
 )
 LARGEST = 1e150  # above everything that can be learned, and its square is finite
@@ -93,7 +99,9 @@ def from_text(text: str | bytes) -> Parts:
 
 
 @contextmanager
-def restoring(what: str = "state", remedy: str = f"give the text that {WRITER} wrote") -> Iterator[None]:
+def restoring(
+    what: str = "state", remedy: str = f"give the text that {WRITER} wrote"
+) -> Iterator[None]:
     """Turn whatever goes wrong with content that nobody wrote into a `StateError`."""
     try:
         yield
@@ -120,11 +128,15 @@ def _restored(content: dict[str, Any], policy: Definition) -> Parts:
     for place, (released, look) in guard.released_in.items():
         _check("released_in", place, type(place) is int and isinstance(released, bool))
         _whole("released_in", look, 0)
-    numbers = [each for segment, (until, found) in guard.shown.items() for each in (segment, until, *found)]
+    numbers = [
+        each for segment, (until, found) in guard.shown.items() for each in (segment, until, *found)
+    ]
     _check("shown", numbers, all(type(each) is int for each in numbers))
     law = guard.frozen
     if law is not None:
-        _check("frozen", law, law.shape == (len(arms),) and bool(((law >= 0.0) & (law <= 1.0)).all()))
+        _check(
+            "frozen", law, law.shape == (len(arms),) and bool(((law >= 0.0) & (law <= 1.0)).all())
+        )
     running = Running(policy, state, stream, serials)
     if running.contexts is not None:
         running.contexts.restore(content["context"])
@@ -142,12 +154,18 @@ def _state(content: dict[str, Any], policy: Definition, arms: int) -> State:
     learned = {**missing, **content["learned"]}
     rows = {name: _numbers(name, learned[name]) for name in layout.learned}
     for name, values in rows.items():  # before anything is made for so many arms
-        shape = (1,) if name in layout.scalars else (arms, arms) if name in layout.pairs else (arms,)
+        shape = (
+            (1,) if name in layout.scalars else (arms, arms) if name in layout.pairs else (arms,)
+        )
         _check(name, f"{values.size} numbers", values.shape == shape)
         counted = name in COUNTS or name in layout.ints or name in layout.pairs
         _check(name, "a negative number", not counted or bool((values >= 0).all()))
     secret = content["secret"]
-    _check("secret", secret, isinstance(secret, float) and secret.is_integer() and 0.0 <= secret < 2.0**52)
+    _check(
+        "secret",
+        secret,
+        isinstance(secret, float) and secret.is_integer() and 0.0 <= secret < 2.0**52,
+    )
     state = layout.new_state(arms, secret)
     whole = _whole("round", content["round"], 1)
     state.scalars[OBSERVED] = whole - 1
@@ -172,7 +190,9 @@ def _serials(content: dict[str, Any], arms: int) -> Serials:
         return Serials(arms)
     born, kept = content["serials"]
     places = np.array(kept, np.int64)
-    _check("serials", kept, places.shape == (arms,) and bool((np.diff(places, prepend=-1) > 0).all()))
+    _check(
+        "serials", kept, places.shape == (arms,) and bool((np.diff(places, prepend=-1) > 0).all())
+    )
     return Serials(_whole("serials", born, int(places[-1]) + 1), places)
 
 
@@ -182,11 +202,19 @@ def _check_waiting(waiting: Waiting, content: dict[str, Any], now: int, born: in
         _whole(name, content[name], 0)
     _check("pending", "its ids", len(waiting.decisions) == len(content["pending"]) <= waiting.limit)
     for serials, values, free, *kept in content["baselines"]:
-        _check("baselines", serials, all(_whole("baselines", each, 0, born - 1) >= 0 for each in serials))
+        _check(
+            "baselines",
+            serials,
+            all(_whole("baselines", each, 0, born - 1) >= 0 for each in serials),
+        )
         _check("baselines", values, _numbers("baselines", values).shape == (len(serials),))
         _check("baselines", free, isinstance(free, bool) or free == LAW)
-        for key, numbers in kept[0] if kept else ():  # by the id of the decision, or by its explored arm
-            _check("baselines", key, isinstance(key, str) or _whole("baselines", key, 0, born - 1) >= 0)
+        for key, numbers in (
+            kept[0] if kept else ()
+        ):  # by the id of the decision, or by its explored arm
+            _check(
+                "baselines", key, isinstance(key, str) or _whole("baselines", key, 0, born - 1) >= 0
+            )
             _check("baselines", numbers, _numbers("baselines", numbers).ndim == 1)
     for pending in waiting.decisions.values():
         _check_pending(pending, now, born)
@@ -201,7 +229,9 @@ def _check_pending(pending: Pending, now: int, born: int) -> None:
         _check("pending", decision.propensity, 0.0 < decision.propensity <= 1.0)
     _whole("pending", serial, 0, born - 1)
     if isinstance(covered, tuple):
-        _check("pending", covered, serial in [_whole("pending", each, 0, born - 1) for each in covered])
+        _check(
+            "pending", covered, serial in [_whole("pending", each, 0, born - 1) for each in covered]
+        )
     elif covered is not None:
         _check("pending", covered, serial < _whole("pending", covered, 1, born))
 
@@ -229,7 +259,9 @@ def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | Non
         _check("watch", key, isinstance(key, str) and (seen is None or _is_kept(seen, born)))
     for key, ((loss, position), label, back) in watch.judgements.items():
         known = (loss, 0.5 if label is None else label, 0.5 if back is None else back)
-        holds = all(0.0 <= each <= 1.0 for each in known) and (position is None or -1.0 <= position <= 1.0)
+        holds = all(0.0 <= each <= 1.0 for each in known) and (
+            position is None or -1.0 <= position <= 1.0
+        )
         _check("watch", key, isinstance(key, str) and holds)
     return watch
 
@@ -244,13 +276,17 @@ def _is_kept(seen: "Observation", born: int) -> bool:
         and (weight is None or 0.0 < weight < 1e100)
         and (math.isnan(loss) or 0.0 <= loss <= 1.0)
         and 0.0 < rho <= 1.0
-        and (law is None or (explore < len(law) <= born and law.min() >= 0.0 and law[explore] > 0.0))
+        and (
+            law is None or (explore < len(law) <= born and law.min() >= 0.0 and law[explore] > 0.0)
+        )
     )
 
 
 def _numbers(name: str, row: Any) -> Any:
     values = unpack_floats(row) if isinstance(row, str) else np.array(row)
-    _check(name, "its numbers", values.dtype.kind in "fiu" and bool((np.abs(values) < LARGEST).all()))
+    _check(
+        name, "its numbers", values.dtype.kind in "fiu" and bool((np.abs(values) < LARGEST).all())
+    )
     return values
 
 

@@ -61,7 +61,9 @@ def key_text(key: object) -> str:
     """
     if type(key) is not bool and isinstance(key, Integral):
         if int(key).bit_length() > 4 * MOST_BYTES:  # Python refuses to spell some of these
-            raise ParameterError(f"key: is too large; must have at most {MOST_BYTES} digits; use an id")
+            raise ParameterError(
+                f"key: is too large; must have at most {MOST_BYTES} digits; use an id"
+            )
         key = str(int(key))
     if not isinstance(key, str):
         rule = "must be a string or a whole number; for example 'session-17'"
@@ -75,7 +77,9 @@ def encoded(key: str) -> bytes:
     try:
         text = key.encode()
     except UnicodeEncodeError:
-        raise ParameterError("key: has a lone surrogate; must be Unicode text; decode it first") from None
+        raise ParameterError(
+            "key: has a lone surrogate; must be Unicode text; decode it first"
+        ) from None
     if not 0 < len(text) <= MOST_BYTES:
         rule = f"must have 1 to {MOST_BYTES}; use an id, or a hash of a longer text"
         raise ParameterError(f"key: has {len(text)} bytes in UTF-8; {rule}")
@@ -104,11 +108,16 @@ class KeyDraws:
             return None
         draw = self._form.keyed(self._state)
         # Under a debugger they are plain functions.
-        hashing, serving = (getattr(each, "shipped", lambda: None)() for each in (key_word, draw.function))
+        hashing, serving = (
+            getattr(each, "shipped", lambda: None)() for each in (key_word, draw.function)
+        )
         if hashing is None or serving is None:
             return None
         text = np.zeros(MOST_BYTES // 8 + 1, np.uint64)
-        prepared = hashing.prepared(text, self._secret), serving.prepared(*draw.arguments, self._serials)
+        prepared = (
+            hashing.prepared(text, self._secret),
+            serving.prepared(*draw.arguments, self._serials),
+        )
         return KeyedCalls(text, *prepared)
 
     def word(self, key: str) -> int:

@@ -26,14 +26,20 @@ from .labels import Judged, Judgement, Labels
 from .pending import Pending, Waiting
 from .runner import Running
 
-MOST_NUMBERS = 1_000_000  # in the laws of the queue; without room for it, a decision goes without its law
+MOST_NUMBERS = (
+    1_000_000  # in the laws of the queue; without room for it, a decision goes without its law
+)
 
 
 class Watch:
     """Confidence sequences over the arms of a learner, which are numbered by their serials."""
 
     def __init__(
-        self, sequences: Sequences, weighs: bool, patience: int = PATIENCE, expired: float | None = None
+        self,
+        sequences: Sequences,
+        weighs: bool,
+        patience: int = PATIENCE,
+        expired: float | None = None,
     ) -> None:
         self.sequences = sequences
         # Whether the policy learns from weights. If so, a weight estimates 1 / propensity where that is not known, and
@@ -51,7 +57,9 @@ class Watch:
         # NaN, and one that is given up is None.
         self.queue: OrderedDict[str, Observation | None] = OrderedDict()
         self.made = 0  # the number of the last decision that was put into the queue
-        self._law: tuple[object, Floats] | None = None  # of the last draw, with the state it belongs to
+        self._law: tuple[object, Floats] | None = (
+            None  # of the last draw, with the state it belongs to
+        )
         # The decision on its way from the queue to the sequences, how many each of these had before, and how many were left
         # out and judged.
         self._place: tuple[str, list[int], list[int], int] | None = None
@@ -145,7 +153,9 @@ class Watch:
     def with_labels(self, rules: Labels) -> "Watch":
         """The same watch for decisions that are judged and labelled, before anything is observed."""
         sums = self.sequences.sums
-        self.judged = Sequences(self.sequences.count, sums.risk, drift=sums.drift, coupled=sums.coupled)
+        self.judged = Sequences(
+            self.sequences.count, sums.risk, drift=sums.drift, coupled=sums.coupled
+        )
         self.judge = JudgeSums(self.sequences.count)
         if self.expired is not None:
             self.expired = rules.to_unit(self.expired)
@@ -175,9 +185,15 @@ class Watch:
             born, law = running.serials.born, None
             # Whether there is room must not depend on the arm drawn: a round with a law is bet on otherwise.
             room = (len(self.queue) + 1) * born <= MOST_NUMBERS
-            if room and decision.propensity is not None and (self.sequences.pairs_arms or not self.weighs):
+            if (
+                room
+                and decision.propensity is not None
+                and (self.sequences.pairs_arms or not self.weighs)
+            ):
                 state = running.round, covered
-                if self._law is None or self._law[0] != state:  # decisions of the same round share it
+                if (
+                    self._law is None or self._law[0] != state
+                ):  # decisions of the same round share it
                     self._law = state, self._law_of(pending, running)
                 law = self._law[1]
             self.put(pending, self.serials[decision.exploit], law, born)
@@ -220,14 +236,22 @@ class Watch:
         decision, serial, covered, _ = pending
         if law is not None and not law.item(serial) > 0.0:
             law = None  # the law is exact, and the arm was drawn by a rounded one
-        weight: float | None = decision.weight if decision.propensity is None else 1.0 / decision.propensity
-        available = covered if isinstance(covered, tuple) else range(born if covered is None else covered)
-        if not self.weighs and law is None:  # arms may have had no chance, and it is not known which
+        weight: float | None = (
+            decision.weight if decision.propensity is None else 1.0 / decision.propensity
+        )
+        available = (
+            covered if isinstance(covered, tuple) else range(born if covered is None else covered)
+        )
+        if (
+            not self.weighs and law is None
+        ):  # arms may have had no chance, and it is not known which
             weight = None
         elif not self.weighs and law is not None:
             available = tuple(np.flatnonzero(law).tolist())
         rho = decision.asked.rho if decision.asked is not None else 1.0
-        self.queue[decision.id] = Observation(serial, weight, math.nan, exploit, available, law, rho)
+        self.queue[decision.id] = Observation(
+            serial, weight, math.nan, exploit, available, law, rho
+        )
 
     # Learning
 
@@ -287,14 +311,21 @@ class Watch:
         kept = [each for each in (sequences, trial, segment, segment_trial) if each is not None]
         if self._place is None or self._place[0] != key:
             judged = 0 if self.judge is None else self.judge.count
-            self._place = key, [each.observed for each in kept], [each.left_out for each in kept], judged
+            self._place = (
+                key,
+                [each.observed for each in kept],
+                [each.left_out for each in kept],
+                judged,
+            )
         _, numbers, left_out, judged = self._place
         if seen is None:
             for each, before in zip(kept, left_out, strict=True):
                 if each.left_out == before:
                     each.leave_out()
         else:
-            if seen.law is not None and len(seen.law) < sequences.count:  # arms that came later: no chance
+            if (
+                seen.law is not None and len(seen.law) < sequences.count
+            ):  # arms that came later: no chance
                 seen = seen._replace(law=np.pad(seen.law, (0, sequences.count - len(seen.law))))
             pooled = seen._replace(law=None) if self.mixes_laws else seen
             for each, number in zip(kept, numbers, strict=True):
@@ -316,7 +347,9 @@ class Watch:
         self.released = {}
         return released
 
-    def replay(self, serial: int, weight: float, loss: float, rho: float, *, incumbent: bool) -> None:
+    def replay(
+        self, serial: int, weight: float, loss: float, rho: float, *, incumbent: bool
+    ) -> None:
         """Add a record of a log. An incumbent is not judged by it: whoever set it may have known the log."""
         if incumbent and self.trial is None:
             self.trial = self.sequences.copy()
@@ -388,7 +421,10 @@ class Watch:
         if self.trials is not None:
             content |= {"trials": _by_place(self.trials), "before": sorted(self.before)}
         if self.judged is not None and self.judge is not None:
-            known = [[key, *judged, label, back] for key, (judged, label, back) in self.judgements.items()]
+            known = [
+                [key, *judged, label, back]
+                for key, (judged, label, back) in self.judgements.items()
+            ]
             content["judge"] = [self.judged.to_dict(), self.judge.to_json(), known]
         if self.lookout is not None:
             content["lookout"] = self.lookout.to_dict()
@@ -404,7 +440,10 @@ class Watch:
         watch.label_patience = content.get("label_patience", watch.patience)
         watch.spares_batches, watch.later = "later" in content, dict(content.get("later", ()))
         if "trial" in content:
-            watch.trial, watch.before = Sequences.from_dict(content["trial"]), set(content["before"])
+            watch.trial, watch.before = (
+                Sequences.from_dict(content["trial"]),
+                set(content["before"]),
+            )
         laws = [np.array(law, np.float64) for law in content["laws"]]
         for key, *entry in content["queue"]:
             watch.queue[key] = _entry_from_json(entry, laws) if entry else None

@@ -24,7 +24,9 @@ _NUMBER = (int, float, np.integer, np.floating)
 
 # The kinds of arrays: a letter for the element type, a digit for the number of dimensions.
 _TYPES = {"f": np.dtype(np.float64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
-ARRAYS = {f"{letter}{lengths}": (dtype, lengths) for letter, dtype in _TYPES.items() for lengths in (1, 2)}
+ARRAYS = {
+    f"{letter}{lengths}": (dtype, lengths) for letter, dtype in _TYPES.items() for lengths in (1, 2)
+}
 NUMBERS = {"int": _INT, "float": _NUMBER, "bool": (bool, np.bool_)}
 
 
@@ -76,7 +78,9 @@ class NativeFunction:
 
     def __call__(self, *arguments: Any) -> Any:
         """Fill a block, call the function, and read the results."""
-        flat = list(flattened(arguments))  # the block points into these, so they must outlive the call
+        flat = list(
+            flattened(arguments)
+        )  # the block points into these, so they must outlive the call
         block = self._filled(flat)
         if self.call(block.address):
             raise _failed(self.__name__)
@@ -86,11 +90,17 @@ class NativeFunction:
         """A block with the arguments."""
         kinds, block, at = self.signature.takes, _Block(self._words), 0
         if len(flat) != len(kinds):
-            raise UnsuitedError(f"{self.__name__}: takes {len(kinds)} numbers and arrays, not {len(flat)}")
+            raise UnsuitedError(
+                f"{self.__name__}: takes {len(kinds)} numbers and arrays, not {len(flat)}"
+            )
         for kind, value in zip(kinds, flat, strict=True):
             if kind in ARRAYS:
                 dtype, lengths = ARRAYS[kind]
-                if not isinstance(value, np.ndarray) or value.dtype != dtype or value.ndim != lengths:
+                if (
+                    not isinstance(value, np.ndarray)
+                    or value.dtype != dtype
+                    or value.ndim != lengths
+                ):
                     wanted = f"an array of {lengths} dimensions of {dtype}"
                     raise UnsuitedError(f"{self.__name__}: takes {wanted}")
                 if not value.flags.c_contiguous or not value.flags.aligned:
@@ -134,7 +144,9 @@ class Prepared(NamedTuple):
 
 
 def bound_entries(
-    functions: tuple[NativeFunction, NativeFunction, NativeFunction], arrays: tuple[Any, ...], stream: Any
+    functions: tuple[NativeFunction, NativeFunction, NativeFunction],
+    arrays: tuple[Any, ...],
+    stream: Any,
 ) -> tuple[Callable[[], None], Callable[[], Any], Callable[[int, float, float], None]]:
     """A learner's three calls, `init`, `decide` and `update`, bound to its arrays.
 
@@ -153,7 +165,9 @@ def bound_entries(
     read_decision, write_observation = _DECISION.unpack_from, _OBSERVATION.pack_into
     # With few arms, releasing the interpreter lock would take longer than the call.
     few = arrays[2].shape[1] <= FEW_ARMS
-    call_init, call_decide, call_update = (each.holding_lock if few else each.call for each in functions)
+    call_init, call_decide, call_update = (
+        each.holding_lock if few else each.call for each in functions
+    )
 
     def init(*, keep: object = blocks) -> None:
         if call_init(first):
@@ -164,7 +178,9 @@ def bound_entries(
             raise _failed("decide")
         return read_decision(ints, drawn)
 
-    def update(given_arm: int, given_weight: float, given_loss: float, *, keep: object = blocks) -> None:
+    def update(
+        given_arm: int, given_weight: float, given_loss: float, *, keep: object = blocks
+    ) -> None:
         write_observation(ints, observed, given_arm, given_weight, given_loss)
         if call_update(second):
             raise _failed("update")

@@ -59,14 +59,20 @@ def _flags(cpuinfo: Path) -> frozenset[str]:
 
 
 ROOT = Path(__file__).resolve().parents[1]
-COMPILED = ("kernels", "policies", "environments")  # the folders whose machine code other folders use
+COMPILED = (
+    "kernels",
+    "policies",
+    "environments",
+)  # the folders whose machine code other folders use
 
 
 @cache
 def source_digest(*folders: str) -> str:
     """A digest of the source files in these folders of the package, or in the whole package."""
     digest = hashlib.sha256()
-    for path in sorted(path for folder in folders or (".",) for path in (ROOT / folder).rglob("*.py")):
+    for path in sorted(
+        path for folder in folders or (".",) for path in (ROOT / folder).rglob("*.py")
+    ):
         digest.update(str(path.relative_to(ROOT)).encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
@@ -157,7 +163,9 @@ def ships(name: str) -> bool:
 def admit(kind: type, functions: Iterable[Any]) -> bool:
     """Allow shipped code for parameters of this type, if it was built from these functions."""
     found = _found()
-    if isinstance(found, str) or found.made_of.get(name_of(kind)) != [name_of(each) for each in functions]:
+    if isinstance(found, str) or found.made_of.get(name_of(kind)) != [
+        name_of(each) for each in functions
+    ]:
         return False
     _names[kind] = name_of(kind)
     return True
@@ -179,7 +187,9 @@ def _make(key: str) -> NativeFunction | None:
     entry = found.functions.get(key) if isinstance(found, Library) else None
     if entry is None or isinstance(found, str):
         return None
-    call, holding_lock = (getattr(handle, entry["symbol"]) for handle in (found.handle, found.holding_lock))
+    call, holding_lock = (
+        getattr(handle, entry["symbol"]) for handle in (found.handle, found.holding_lock)
+    )
     call.restype = holding_lock.restype = ctypes.c_int32
     call.argtypes = holding_lock.argtypes = [ctypes.c_void_p]
     signature = Signature(tuple(entry["takes"]), tuple(entry["returns"]))

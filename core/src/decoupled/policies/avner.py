@@ -113,7 +113,9 @@ class AvnerExp3(ExplicitLaws):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "horizon", known_horizon(self.horizon))
-        object.__setattr__(self, "mixing", number_from("mixing", self.mixing, 0.0, 1.0, "the default is 0"))
+        object.__setattr__(
+            self, "mixing", number_from("mixing", self.mixing, 0.0, 1.0, "the default is 0")
+        )
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:

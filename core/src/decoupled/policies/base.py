@@ -45,4 +45,6 @@ class Policy(Definition, abstract=True):
         >>> dc.FTPL().start(arms=["a", "b"], seed=7).decide().exploit
         'b'
         """
-        return Learner(self, arms, seed, loss_range=loss_range, max_pending=max_pending, labels=labels)
+        return Learner(
+            self, arms, seed, loss_range=loss_range, max_pending=max_pending, labels=labels
+        )

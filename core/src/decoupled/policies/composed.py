@@ -28,7 +28,10 @@ class ComposedPolicy(Policy):
     schedule: str
 
     published_fields: ClassVar[tuple[str, ...]]
-    fading: ClassVar[tuple[str, ...] | None] = ("estimates", "spread")  # the running mean forgets by itself
+    fading: ClassVar[tuple[str, ...] | None] = (
+        "estimates",
+        "spread",
+    )  # the running mean forgets by itself
 
     def _check_options(self) -> None:
         set_number(self, "c", 0.0, 1e100, "the default is 2")
@@ -36,7 +39,9 @@ class ComposedPolicy(Policy):
         if self.c_exploit is not None:
             set_number(self, "c_exploit", 0.0, 1e100, "the default, None, is c")
         set_number(self, "kappa", 0.0, 1e100, "the default is 0.1")
-        object.__setattr__(self, "lam", number_from("lam", self.lam, 0.0, 1.0, "the default is 0.05"))
+        object.__setattr__(
+            self, "lam", number_from("lam", self.lam, 0.0, 1.0, "the default is 0.05")
+        )
         one_of("schedule", self.schedule, ("rounds", "losses"))
 
     def __repr__(self) -> str:

@@ -103,16 +103,18 @@ class ContextualLadder(Policy):
             rule = f"must not have the name of a rung, {', '.join(_NAMES)}"
             raise ParameterError.of("advisers", sorted(reserved)[0], rule, "choose another")
         set_whole(self, "max_segments", 1, "the default is 1000", MOST_SEGMENTS)
-        share = number_from("uniform_share", self.uniform_share, 1e-6, 1.0 + 1e-9, "the default is 0.5")
+        share = number_from(
+            "uniform_share", self.uniform_share, 1e-6, 1.0 + 1e-9, "the default is 0.5"
+        )
         object.__setattr__(self, "uniform_share", min(share, 1.0))
         set_number(self, "hedge_rate", 0.0, 1e100, "the default is 1")
         set_whole(self, "vector_length", 0, "0 is for texts", LONGEST_VECTOR)
         set_whole(self, "vector_numbers", 1, "the default is 16", most)
         if not len(set(self.all_numbers)) == len(self.all_numbers) <= most:
-            rule = (
-                f"become {self.vector_numbers} numbers each, and with numbers there may be {most} different"
+            rule = f"become {self.vector_numbers} numbers each, and with numbers there may be {most} different"
+            raise ParameterError.of(
+                "vectors", self.vectors, rule, "lower vector_numbers, or drop a field"
             )
-            raise ParameterError.of("vectors", self.vectors, rule, "lower vector_numbers, or drop a field")
 
     def __repr__(self) -> str:
         return self._short_repr()
@@ -186,14 +188,30 @@ class ContextualLadder(Policy):
 
     @property
     def layout(self) -> Layout:
-        return contextual_state.layout(len(self.all_numbers), len(self.advisers), bool(self.vectors))
+        return contextual_state.layout(
+            len(self.all_numbers), len(self.advisers), bool(self.vectors)
+        )
 
     def params(self) -> Any:
-        kinds = [*self._own_kinds, *(contextual_state.ADVICE + each for each in range(len(self.advisers)))]
-        priors = [_PRIORS[min(kind, contextual_state.ADVICE)] for kind in kinds]  # the kernel scales them
+        kinds = [
+            *self._own_kinds,
+            *(contextual_state.ADVICE + each for each in range(len(self.advisers))),
+        ]
+        priors = [
+            _PRIORS[min(kind, contextual_state.ADVICE)] for kind in kinds
+        ]  # the kernel scales them
         empty = [0.0] * (contextual_state.MOST_RUNGS - len(kinds))
         counts = bool(self.segments), len(self.all_numbers), len(self.advisers), bool(self.vectors)
-        own = self.uniform_share, self.hedge_rate, len(kinds), *counts, *priors, *empty, *kinds, *empty
+        own = (
+            self.uniform_share,
+            self.hedge_rate,
+            len(kinds),
+            *counts,
+            *priors,
+            *empty,
+            *kinds,
+            *empty,
+        )
         made: Any = self.params_type
         return made(*(float(each) for each in (*_LADDER.params(), *own)))
 

@@ -70,7 +70,9 @@ class Exp3(ExplicitPolicy):
         return explicit.COMPOSED
 
 
-LAYOUT = Layout(scalars=("scale", "weight_sum"), floats=("estimates", "weights"), learned=("estimates",))
+LAYOUT = Layout(
+    scalars=("scale", "weight_sum"), floats=("estimates", "weights"), learned=("estimates",)
+)
 S, R, N = LAYOUT.places()
 
 

@@ -107,7 +107,9 @@ class Forgetting(Policy):
     def examples(cls) -> tuple[Self, ...]:
         from . import CoupledTsallisINF, TsallisINF  # other policies need not wait for these
 
-        baselines = CoupledTsallisINF(estimator="reduced-variance", c=0.9)  # which a restart forgets, too
+        baselines = CoupledTsallisINF(
+            estimator="reduced-variance", c=0.9
+        )  # which a restart forgets, too
         return cls(FTPL(), period=29), cls(TsallisINF(), discount=0.97), cls(baselines, period=29)
 
     def _check_period(self) -> None:
@@ -119,15 +121,15 @@ class Forgetting(Policy):
         object.__setattr__(self, "period", period)
 
     def _check_discount(self) -> None:
-        discount = number_in("discount", self.discount, 0.0, 1.0, "try 0.999, which remembers about 1000")
+        discount = number_in(
+            "discount", self.discount, 0.0, 1.0, "try 0.999, which remembers about 1000"
+        )
         if self.period is not None:
             rule = f"cannot be combined with period = {self.period}"
             raise ParameterError.of("discount", discount, rule, "leave one of them out")
         if not self._fading():
             learned = ", ".join(self.policy.layout.learned)
-            rule = (
-                f"does not suit {type(self.policy).__name__}, which learns {learned}: not all of it fades"
-            )
+            rule = f"does not suit {type(self.policy).__name__}, which learns {learned}: not all of it fades"
             remedy = "give a period, which suits every policy"
             raise ParameterError.of("discount", discount, rule, remedy)
         object.__setattr__(self, "discount", discount)

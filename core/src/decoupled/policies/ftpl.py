@@ -199,14 +199,23 @@ class FTPL(ComposedPolicy):
         return law
 
 
-@lru_cache(maxsize=64)  # every decision among some arms needs it, and checking parameters takes time
+@lru_cache(
+    maxsize=64
+)  # every decision among some arms needs it, and checking parameters takes time
 def _ranked(policy: FTPL, ranking: str) -> FTPL:
     return replace(policy, ranking=ranking)
 
 
 @compiled
 def draws_until_win(
-    ranked: Floats, rank: int, among: int, eta: float, alpha: float, pareto: bool, cap: float, stream: Words
+    ranked: Floats,
+    rank: int,
+    among: int,
+    eta: float,
+    alpha: float,
+    pareto: bool,
+    cap: float,
+    stream: Words,
 ) -> float:
     """min(M, cap): fresh draws until the arm at `rank` (from 0) wins, including the winning draw.
 
@@ -225,7 +234,9 @@ def draws_until_win(
 
 
 @compiled
-def _wins_frechet(ranked: Floats, rank: int, among: int, eta: float, alpha: float, stream: Words) -> bool:
+def _wins_frechet(
+    ranked: Floats, rank: int, among: int, eta: float, alpha: float, stream: Words
+) -> bool:
     # A perturbation is t ** (-1/alpha) with t exponential; the largest of several has the smallest t.
     tail = -math.log(uniform(stream)) / among
     own = inverse_root_excess(tail, alpha)
@@ -243,7 +254,9 @@ def _wins_frechet(ranked: Floats, rank: int, among: int, eta: float, alpha: floa
 
 
 @compiled
-def _wins_pareto(ranked: Floats, rank: int, among: int, eta: float, alpha: float, stream: Words) -> bool:
+def _wins_pareto(
+    ranked: Floats, rank: int, among: int, eta: float, alpha: float, stream: Words
+) -> bool:
     # A perturbation is t ** (-1/alpha) with t uniform.
     tail = uniform(stream)
     mark = uniform(stream)
@@ -264,7 +277,10 @@ def _wins_pareto(ranked: Floats, rank: int, among: int, eta: float, alpha: float
 
 
 LAYOUT = Layout(
-    scalars=("scale", "eta"), floats=("estimates", "ranked"), ints=("order",), learned=("estimates",)
+    scalars=("scale", "eta"),
+    floats=("estimates", "ranked"),
+    ints=("order",),
+    learned=("estimates",),
 )
 S, R, N = LAYOUT.places()
 
@@ -319,7 +335,9 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
 def draws_made(params: Params, state: State, arm: int, weight: float) -> float:
     """The number of draws behind a decision's weight, given the state in which it was made."""
     if params.conditional > 0.0:
-        rank = rank_of(state.floats[R.ranked], state.ints[N.order], state.floats[R.estimates, arm], arm, 0)
+        rank = rank_of(
+            state.floats[R.ranked], state.ints[N.order], state.floats[R.estimates, arm], arm, 0
+        )
         return weight / (rank + 1)
     return weight
 
@@ -396,7 +414,10 @@ class CoupledFTPL(Policy):
         )
 
     def params(self) -> Params:
-        pareto, conditional = float(self.perturbation == "pareto"), float(self.resampling == "conditional")
+        pareto, conditional = (
+            float(self.perturbation == "pareto"),
+            float(self.resampling == "conditional"),
+        )
         cap = math.inf if self.cap is None else float(self.cap)
         return Params(self.alpha, self.c, pareto, conditional, cap)
 

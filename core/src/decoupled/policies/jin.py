@@ -218,7 +218,9 @@ def pose(params: Params, state: State) -> None:
 def solve(params: Params, state: State) -> None:
     """Find the weights by Newton from the last solution, and their sums."""
     scalars = state.scalars
-    scalars[S.level], scalars[S.steps] = hybrid_weights(params.barrier, scalars[S.level], problem(state))
+    scalars[S.level], scalars[S.steps] = hybrid_weights(
+        params.barrier, scalars[S.level], problem(state)
+    )
     add_up(state, S.exploit_sum)
 
 

@@ -37,7 +37,16 @@ from ..policy import Baselines
 from .base import Policy
 
 # What a discount leaves alone: levels, units, the order of ties, and means, which forget with their counts.
-_STAYING = ("rise", "least", "largest", "means", "centred_means", "precedence", "recent_fade", "version")
+_STAYING = (
+    "rise",
+    "least",
+    "largest",
+    "means",
+    "centred_means",
+    "precedence",
+    "recent_fade",
+    "version",
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,7 +124,13 @@ class Ladder(Policy):
     fading = tuple(name for name in LAYOUT.learned if name not in _STAYING)
 
     def __post_init__(self) -> None:
-        for name in ("mean_rate", "least_spread", "top_two_share", "top_two_floor", "uniform_share"):
+        for name in (
+            "mean_rate",
+            "least_spread",
+            "top_two_share",
+            "top_two_floor",
+            "uniform_share",
+        ):
             default = type(self).__dataclass_fields__[name].default
             number = number_from(name, getattr(self, name), 0.0, 1.0, f"the default is {default}")
             object.__setattr__(self, name, number)
@@ -123,7 +138,9 @@ class Ladder(Policy):
         set_number(self, "memory_prior", 1e-100, 1e100, "the default is 0.15")
         if self.memory is not None:
             remedy = "the default is 100, and None is for no memory"
-            object.__setattr__(self, "memory", number_from("memory", self.memory, 2.0, 1e15, remedy))
+            object.__setattr__(
+                self, "memory", number_from("memory", self.memory, 2.0, 1e15, remedy)
+            )
         self._check_rungs()
         self._check_prior()
 
@@ -164,7 +181,9 @@ class Ladder(Policy):
         >>> dc.Ladder().rung_names
         ('0.5', '8', 'means', 'recent')
         """
-        means = ("means", "recent")[: 1 + (self.memory is not None)] if self.top_two_share > 0.0 else ()
+        means = (
+            ("means", "recent")[: 1 + (self.memory is not None)] if self.top_two_share > 0.0 else ()
+        )
         return (*(f"{rate:g}" for rate in self.rungs), *means)
 
     def rung_weights(self, state: State) -> dict[str, float]:
@@ -176,7 +195,14 @@ class Ladder(Policy):
         return (
             cls(),
             cls(rungs=(0.5, 2.0, 8.0), prior=(1.0, 2.0, 3.0), hedge_rate=2.0, top_two_share=0.0),
-            cls(rungs=(1.0,), prior=(), least_spread=0.1, mean_rate=0.3, top_two_floor=0.5, memory=10),
+            cls(
+                rungs=(1.0,),
+                prior=(),
+                least_spread=0.1,
+                mean_rate=0.3,
+                top_two_floor=0.5,
+                memory=10,
+            ),
             cls(memory=None),
             cls(rungs=(2.0,), prior=(), top_two_share=0.0, uniform_share=0.0),
         )

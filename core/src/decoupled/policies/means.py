@@ -39,7 +39,9 @@ def follow_init(params: FollowParams, state: State) -> None:
 
 
 @compiled
-def follow_decide(params: FollowParams, state: State, stream: Words) -> tuple[int, int, float, float]:
+def follow_decide(
+    params: FollowParams, state: State, stream: Words
+) -> tuple[int, int, float, float]:
     """Draw one of the leaders, and any arm uniformly."""
     arms = state.floats.shape[1]
     exploit = pick_lowest(state, MEANS, stream)
@@ -110,7 +112,9 @@ def ucb_init(params: UCBParams, state: State) -> None:
     width = params.c * math.log(max(state.scalars[ROUND] - 1.0, 1.0))
     for i in range(floats.shape[1]):
         count = floats[COUNTS, i]
-        floats[INDEX, i] = floats[SUMS, i] / count - math.sqrt(width / count) if count > 0.0 else UNSEEN
+        floats[INDEX, i] = (
+            floats[SUMS, i] / count - math.sqrt(width / count) if count > 0.0 else UNSEEN
+        )
     find_lowest(state, INDEX)
 
 
@@ -186,7 +190,9 @@ def posterior_init(params: PosteriorParams, state: State) -> None:
 
 
 @compiled
-def posterior_decide(params: PosteriorParams, state: State, stream: Words) -> tuple[int, int, float, float]:
+def posterior_decide(
+    params: PosteriorParams, state: State, stream: Words
+) -> tuple[int, int, float, float]:
     """Draw a mean loss for each arm from its posterior, and play the smallest."""
     smallest, arm = 2.0, 0
     for i in range(state.floats.shape[1]):
@@ -198,7 +204,9 @@ def posterior_decide(params: PosteriorParams, state: State, stream: Words) -> tu
 
 
 @compiled
-def posterior_update(params: PosteriorParams, state: State, arm: int, weight: float, loss: float) -> None:
+def posterior_update(
+    params: PosteriorParams, state: State, arm: int, weight: float, loss: float
+) -> None:
     """Add the loss to the arm's posterior, which does not depend on the probability of the draw."""
     state.floats[SUMS, arm] += loss
     state.floats[COUNTS, arm] += 1.0

@@ -39,7 +39,11 @@ class Knowledge:
     random: Callable[[], float]
 
     def __init__(self, names: tuple[str, ...], state: State, random: Callable[[], float]) -> None:
-        self.arms, self.round, self.random = state.floats.shape[1], int(state.scalars[ROUND]), random
+        self.arms, self.round, self.random = (
+            state.floats.shape[1],
+            int(state.scalars[ROUND]),
+            random,
+        )
         vars(self).update(zip(names, state.floats, strict=True))
 
     def __getattr__(self, name: str) -> Floats:
@@ -187,7 +191,9 @@ class PythonPolicy(Policy):
         if not isinstance(exploit, (int, np.integer)) or isinstance(exploit, bool):
             return _law(name, "exploit", exploit, arms), _law(name, "explore", explore, arms)
         if not 0 <= exploit < arms:
-            raise ContractError(f"{name}: gave arm {exploit} to exploit; arms are numbered 0 to {arms - 1}")
+            raise ContractError(
+                f"{name}: gave arm {exploit} to exploit; arms are numbered 0 to {arms - 1}"
+            )
         return int(exploit), _law(name, "explore", explore, arms)
 
 
@@ -218,7 +224,10 @@ def _made(policy: PythonPolicy) -> _Made:
         unused: float
 
     kind = type(policy)
-    Params.__module__, Params.__qualname__ = kind.__module__, f"{kind.__qualname__}.{next(_numbers)}"
+    Params.__module__, Params.__qualname__ = (
+        kind.__module__,
+        f"{kind.__qualname__}.{next(_numbers)}",
+    )
     learned = policy.learned
 
     def init(params: object, state: State) -> None:

@@ -84,7 +84,9 @@ def refresh(params: Params, state: State) -> None:
 def init(params: Params, state: State) -> None:
     """Compute the mean of every arm, the leader and the challenger."""
     for arm in range(state.floats.shape[1]):
-        state.floats[R.means, arm] = sample_mean(state.floats[R.sums, arm], state.ints[N.counts, arm])
+        state.floats[R.means, arm] = sample_mean(
+            state.floats[R.sums, arm], state.ints[N.counts, arm]
+        )
     refresh(params, state)
 
 

@@ -101,7 +101,13 @@ def conic_entries(newton: Entries) -> Entries:
         solve_by_scs(Params(*values), state, scalars[ROUND], floats[ESTIMATES].copy())
 
     def update(
-        values: Floats, scalars: Floats, floats: Floats, ints: Ints, arm: int, weight: float, loss: float
+        values: Floats,
+        scalars: Floats,
+        floats: Floats,
+        ints: Ints,
+        arm: int,
+        weight: float,
+        loss: float,
     ) -> None:
         estimates = floats[ESTIMATES].copy()
         estimates[arm] += weight * loss
@@ -164,9 +170,7 @@ class TsallisINF(ExplicitPolicy):
         self._check_options()
         if one_of("solver", self.solver, ("newton", "scs")) == "scs":
             if not self.published:
-                rule = (
-                    "takes only the published options: estimator='importance', one rate, schedule='rounds'"
-                )
+                rule = "takes only the published options: estimator='importance', one rate, schedule='rounds'"
                 raise ParameterError.of("solver", self.solver, rule, "use 'newton'")
             conic_solver()
 

@@ -43,7 +43,11 @@ def steps(policy: Policy, arms: int = 2) -> Iterator[None]:
     yield
     learner.observe(decision, 0.5)
     yield
-    if policy.baselines is not None and policy.baselines.row is not None and policy.cumulative is not None:
+    if (
+        policy.baselines is not None
+        and policy.baselines.row is not None
+        and policy.cumulative is not None
+    ):
         # A decision with predictions keeps more of the state than others do, as one whose feedback is late does.
         learner.observe(learner.decide(baseline={learner.arms[0]: 0.5}), 0.5)
         yield

@@ -14,7 +14,9 @@ from ..environments import Environment
 from ..environments.base import Adversary
 from ..errors import ParameterError
 
-A_ROUND = 16  # bytes: the number of its row in the table of losses, and a copy while that is checked
+A_ROUND = (
+    16  # bytes: the number of its row in the table of losses, and a copy while that is checked
+)
 A_RUN = 24  # bytes: its regret, for every policy, while results are put together
 A_CHECKPOINT = 100  # bytes: a number of Python's, its place in arrays, and its text in the plan
 

@@ -22,7 +22,15 @@ from .cpu import BlockResult
 from .labelled import CurveMoments
 from .plan import DEFAULT_CHECKPOINTS, Block, Checkpoints, Plan, make_plan
 from .results import Results, assemble, check_can_save
-from .scheduler import RESULTS_FILE, TIMINGS_FILE, BlockStore, Report, execute, explained, own_executor
+from .scheduler import (
+    RESULTS_FILE,
+    TIMINGS_FILE,
+    BlockStore,
+    Report,
+    execute,
+    explained,
+    own_executor,
+)
 from .traffic import DIRECT, Traffic
 
 MOST_NUMBERS = 20_000_000  # curves of single runs are kept up to this many numbers (160 MB)
@@ -110,7 +118,9 @@ def run_plan(
     {'FTPL': 65.9}
     """
     one_of("curves", curves, ("auto", "runs", "moments"))
-    size = None if block is None else whole_number("block", block, 1, "leave it out to have it chosen")
+    size = (
+        None if block is None else whole_number("block", block, 1, "leave it out to have it chosen")
+    )
     if workers is not None:
         workers = whole_number("workers", workers, 1, "leave it out for all cores")
     _check_kind("executor", executor, Executor, "for Dask, client.get_executor()")
@@ -123,7 +133,9 @@ def run_plan(
             raise ParameterError.of(name, value, rule, "leave one of them out")
     numbers = len(plan.policies) * plan.runs * len(plan.checkpoints)
     if curves == "runs":
-        check_memory("curves", "runs", 8 * numbers, "use curves='moments', or choose fewer checkpoints")
+        check_memory(
+            "curves", "runs", 8 * numbers, "use curves='moments', or choose fewer checkpoints"
+        )
     keep = curves == "runs" or (curves == "auto" and numbers <= MOST_NUMBERS)
     suited, threads = _threads(plan, executor, workers)
     size = size or suited
@@ -193,7 +205,9 @@ def _available(plan: Plan) -> Floats | None:
     table, runs = plan.environment, range(plan.runs)
     if not isinstance(table, ContextTable):
         return None
-    if table.order == "given" or plan.horizon % len(table.losses) == 0:  # the same rows in every run
+    if (
+        table.order == "given" or plan.horizon % len(table.losses) == 0
+    ):  # the same rows in every run
         runs = range(1)
     found = [table.available(table.row_at(plan.horizon, plan.seed, run)) for run in runs]
     return np.resize(found, plan.runs)

@@ -34,7 +34,9 @@ def check_keys(traffic: Traffic, environment: Environment) -> None:
     """Raise an error if this cannot be simulated with keys."""
     for name in ("delay", "missing", "slice", "reported", "judge"):
         if (value := getattr(traffic, name)) != getattr(DIRECT, name):
-            raise ParameterError.of(name, value, "cannot be combined with keys", "leave out one of them")
+            raise ParameterError.of(
+                name, value, "cannot be combined with keys", "leave out one of them"
+            )
     if isinstance(environment, Adversary):
         rule = f"{type(environment).__name__} reacts to what is served, and could learn the draws of a key"
         raise UnsupportedError(f"keys = {traffic.keys}: {rule}; use a table of losses")
@@ -91,7 +93,9 @@ def sees_context(policy: Policy, environment: Environment) -> bool:
     return policy.contextual and isinstance(environment, ContextTable)
 
 
-def check_context(policies: Sequence[Policy], world: Environment, device: str, traffic: Traffic) -> None:
+def check_context(
+    policies: Sequence[Policy], world: Environment, device: str, traffic: Traffic
+) -> None:
     """Raise an error if these cannot be simulated in this environment, or on this device."""
     for name in ("keys", "judge"):
         if device != "cpu" and (value := getattr(traffic, name)):
@@ -109,7 +113,9 @@ def check_context(policies: Sequence[Policy], world: Environment, device: str, t
             continue  # a table of losses like any other
         what = policy.label if policy.contextual else f"order = {world.order!r}"
         if device != "cpu":
-            raise UnsupportedError(f"device = {device!r}: cannot play {what}; leave it out, for the CPU")
+            raise UnsupportedError(
+                f"device = {device!r}: cannot play {what}; leave it out, for the CPU"
+            )
         if not traffic.direct:
             rule = f"cannot be combined with {what}"
             raise ParameterError.of("traffic", traffic.label, rule, "leave it out")
@@ -150,7 +156,9 @@ def play_in_context(policy: Policy, loop: Callable[..., None], run: TableRun) ->
     state = Contexts.room(form, form.layout.new_state(run.table.arms, secret_of(draws)))
     found = _contexts(form, run.table, run.row_at)
     played = Table(np.array(run.table.losses), run.row_at, NONE)
-    loop(form.params(), state, draws, played, found, run.best, run.checkpoints, run.regret, run.plays)
+    loop(
+        form.params(), state, draws, played, found, run.best, run.checkpoints, run.regret, run.plays
+    )
 
 
 def _contexts(policy: Any, table: ContextTable, row_at: Ints) -> RoundContexts:
@@ -159,7 +167,8 @@ def _contexts(policy: Any, table: ContextTable, row_at: Ints) -> RoundContexts:
     _, firsts, places = np.unique(segments, return_index=True, return_inverse=True)
     segment_at = np.minimum(firsts.argsort().argsort()[places], policy.max_segments)
     columns = [
-        np.nan_to_num(table.numbers(name), nan=contextual_state.MISSING) for name in policy.all_numbers
+        np.nan_to_num(table.numbers(name), nan=contextual_state.MISSING)
+        for name in policy.all_numbers
     ]
     numbers = np.stack(columns, axis=1) if columns else np.zeros((len(table.losses), 0))
     return RoundContexts(segment_at, numbers, S.wanted, contextual_state.NUMBERS_AT, S.entering)

@@ -62,7 +62,9 @@ def run_block(
     """
     regret, switches = np.empty((2, last - first, len(checkpoints)))
     plays = np.zeros((2, environment.arms), np.int64)
-    if isinstance(environment, ContextTable) and (environment.order == "shuffled" or policy.contextual):
+    if isinstance(environment, ContextTable) and (
+        environment.order == "shuffled" or policy.contextual
+    ):
         for at, run in enumerate(range(first, last)):
             row_at = environment.row_at(horizon, seed, run)
             best = best_arm(environment, row_at)
@@ -127,7 +129,11 @@ def checked_table(environment: Environment, horizon: int) -> Table:
     row_at = np.ascontiguousarray(table.row_at, np.int64)
     name = type(environment).__name__
     what, found = f"{name}.table({horizon})", ""
-    if rows.ndim != 2 or rows.shape[1] != environment.arms or not ((rows >= 0.0) & (rows <= 1.0)).all():
+    if (
+        rows.ndim != 2
+        or rows.shape[1] != environment.arms
+        or not ((rows >= 0.0) & (rows <= 1.0)).all()
+    ):
         found = f"rows, of shape {rows.shape}: must be rows x {environment.arms} arms of losses in [0, 1]"
     elif row_at.shape != (horizon,) or row_at.min() < 0 or row_at.max() >= len(rows):
         rule = f"must be a row number from 0 to {len(rows) - 1} for each of {horizon} rounds"
@@ -142,7 +148,9 @@ def table_loop(policy: Policy, traffic: Traffic = DIRECT) -> Callable[..., None]
     return _loop_for(policy, traffic, drive, drive_late)
 
 
-def _loop_for(policy: Policy, traffic: Traffic, direct: Any, late: Any, *code: Any) -> Callable[..., None]:
+def _loop_for(
+    policy: Policy, traffic: Traffic, direct: Any, late: Any, *code: Any
+) -> Callable[..., None]:
     """One of two loops, for a policy and perhaps the `code` of an adversary."""
     loop: Callable[..., None] = direct if traffic.direct else late
     if not traffic.direct:
@@ -160,7 +168,9 @@ def _table_player(
     params, layout, arms = policy.params(), policy.layout, environment.arms
     local = np.zeros(2, np.uint64)
 
-    def play(draws: Words, noise: Words, more: tuple[Any, ...], regret: Floats, plays: Ints) -> None:
+    def play(
+        draws: Words, noise: Words, more: tuple[Any, ...], regret: Floats, plays: Ints
+    ) -> None:
         state = layout.new_state(arms, secret_of(draws))
         loop(params, state, draws, noise, local, table, best, checkpoints, regret, plays, *more)
 
@@ -183,7 +193,9 @@ def _adaptive_player(
         world = (params, state, draws, noise, local, adversary, memory, int(at[-1]))
         loop(*world, losses, sums, at, *found)
 
-    def play(draws: Words, noise: Words, more: tuple[Any, ...], regret: Floats, plays: Ints) -> None:
+    def play(
+        draws: Words, noise: Words, more: tuple[Any, ...], regret: Floats, plays: Ints
+    ) -> None:
         first_draws, first_noise = draws.copy(), noise.copy()
 
         def again(at: Ints) -> Floats:
@@ -204,5 +216,8 @@ def interpreted(loop: Any) -> Callable[..., None]:
     """A round loop as plain Python, for a policy that is. What does not depend on the policy stays machine code."""
     source = getattr(loop, "py_func", loop)
     # The one function that a loop calls, and that calls the policy in its turn.
-    known = {**source.__globals__, learn_arrived.__name__: getattr(learn_arrived, "py_func", learn_arrived)}
+    known = {
+        **source.__globals__,
+        learn_arrived.__name__: getattr(learn_arrived, "py_func", learn_arrived),
+    }
     return FunctionType(source.__code__, known, source.__name__)

@@ -17,14 +17,22 @@ from .cpu import checked_table, run_streams
 
 
 @compiled
-def _count(params: Params, state: State, stream: Words, noise: Words, local: Words, table: Table) -> float:
+def _count(
+    params: Params, state: State, stream: Words, noise: Words, local: Words, table: Table
+) -> float:
     init(params, state)
     draws = 0.0
     for t in range(len(table.row_at)):
         _, arm, weight, _ = decide(params, state, stream)
         draws += draws_made(params, state, arm, weight)
         mean = table.rows[table.row_at[t], arm]
-        update(params, state, arm, weight, draw_loss(table.noise, table.concentration, mean, noise, local))
+        update(
+            params,
+            state,
+            arm,
+            weight,
+            draw_loss(table.noise, table.concentration, mean, noise, local),
+        )
     return draws
 
 

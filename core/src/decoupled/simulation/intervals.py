@@ -31,7 +31,9 @@ def interval(values: Floats, level: float) -> tuple[float, float, float, float]:
 def paired(differences: Floats, level: float) -> dict[str, float]:
     """The mean difference, its interval, and the p-value of a paired t test."""
     mean, error, low, high = interval(differences, level)
-    if error == 0.0:  # the same difference in every run, such as none for a policy compared with itself
+    if (
+        error == 0.0
+    ):  # the same difference in every run, such as none for a policy compared with itself
         chance = 1.0 if mean == 0.0 else 0.0
     else:
         chance = 2.0 * float(_student_t().sf(abs(mean) / error, len(differences) - 1))
@@ -60,7 +62,9 @@ def checked_band(band: Any) -> Band:
     """
     if band is None or (isinstance(band, str) and band in ("mean", "std")):
         return cast("Band", band)
-    listed = isinstance(band, Sequence | np.ndarray) and not isinstance(band, str) and len(band) == 2
+    listed = (
+        isinstance(band, Sequence | np.ndarray) and not isinstance(band, str) and len(band) == 2
+    )
     ends = [as_float(end) for end in band] if listed else []
     if ends and ends[0] is not None and ends[1] is not None and 0.0 <= ends[0] < ends[1] <= 1.0:
         return ends[0], ends[1]

@@ -72,7 +72,9 @@ class Plan:
 
     def digest(self) -> str:
         """A hash of the plan and of the code that runs it, so that results of other code are not reused."""
-        code = [_source_of(part) for each in (*self.policies, self.environment) for part in _parts(each)]
+        code = [
+            _source_of(part) for each in (*self.policies, self.environment) for part in _parts(each)
+        ]
         content = json.dumps([source_digest(), code, self.to_dict()], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
@@ -91,7 +93,9 @@ class Plan:
         elif any(sees_context(policy, self.environment) for policy in self.policies):
             a_round *= 20
         seconds_a_run = self.horizon * a_round
-        return max(1, min(int(BLOCK_SECONDS / seconds_a_run), -(-self.runs // max(16, 4 * workers))))
+        return max(
+            1, min(int(BLOCK_SECONDS / seconds_a_run), -(-self.runs // max(16, 4 * workers)))
+        )
 
     def block_count(self, size: int) -> int:
         """How many blocks there are."""
@@ -122,18 +126,26 @@ def make_plan(
     (25, 50, 75, 100)
     """
     given: object = policies
-    chosen = (given,) if isinstance(given, Policy) or not isinstance(given, Iterable) else tuple(given)
+    chosen = (
+        (given,) if isinstance(given, Policy) or not isinstance(given, Iterable) else tuple(given)
+    )
     for other in [each for each in chosen if not isinstance(each, Policy)]:
         raise ParameterError.of("policies", other, "is not a policy", "for example dc.FTPL()")
     labels = [policy.label for policy in chosen]
     if not chosen:
-        raise ParameterError.of("policies", labels, "must be one or more", "for example [dc.FTPL()]")
+        raise ParameterError.of(
+            "policies", labels, "must be one or more", "for example [dc.FTPL()]"
+        )
     repeated = [label for label in labels if labels.count(label) > 1]
     if repeated:
-        raise ParameterError.of("policies", repeated[0], "must appear once", "drop the repeated one")
+        raise ParameterError.of(
+            "policies", repeated[0], "must appear once", "drop the repeated one"
+        )
     world: object = environment
     if not isinstance(world, Environment):
-        raise ParameterError.of("environment", world, "is not an environment", "see dc.environments")
+        raise ParameterError.of(
+            "environment", world, "is not an environment", "see dc.environments"
+        )
     for each in (*chosen, world):
         _check_plain(each)
     for policy in chosen:
@@ -171,7 +183,9 @@ def checkpoint_rounds(wanted: Checkpoints, horizon: int) -> tuple[int, ...]:
         wanted = {"spacing": "log"}
     if isinstance(wanted, dict):
         for unknown in sorted(set(wanted) - {"count", "spacing"}):
-            raise ParameterError(f"checkpoints: {unknown!r} is not known; use 'count' and 'spacing'")
+            raise ParameterError(
+                f"checkpoints: {unknown!r} is not known; use 'count' and 'spacing'"
+            )
         spacing = one_of("checkpoints.spacing", wanted.get("spacing", "linear"), ("linear", "log"))
         return _spaced(wanted.get("count", DEFAULT_CHECKPOINTS), spacing, horizon)
     if isinstance(wanted, str) or not isinstance(wanted, Iterable):
@@ -206,7 +220,10 @@ def _check_plain(each: Description) -> None:
 def _parts(each: Description) -> list[Description]:
     """A description, and any that is a parameter of it."""
     values = [getattr(each, field.name) for field in fields(each)]  # type: ignore[arg-type]
-    return [each, *(part for value in values if isinstance(value, Description) for part in _parts(value))]
+    return [
+        each,
+        *(part for value in values if isinstance(value, Description) for part in _parts(value)),
+    ]
 
 
 def _source_of(each: Description) -> str:

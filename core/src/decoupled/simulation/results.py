@@ -19,7 +19,15 @@ from ..environments.base import Adversary
 from ..errors import ParameterError, StorageError, UnsupportedError, near_name
 from ..plots import DOTS_PER_INCH, EMBEDDED, NAMES, Panel, Picture, Series, draw, fill, styles
 from ..policies import Policy
-from .intervals import Band, between_quantiles, checked_band, described, half_width, interval, paired
+from .intervals import (
+    Band,
+    between_quantiles,
+    checked_band,
+    described,
+    half_width,
+    interval,
+    paired,
+)
 from .labelled import Labelled
 from .plan import Plan, policy_of
 from .tables import Labels, Spread, lowest, regret_table, renamed
@@ -308,7 +316,11 @@ class Results:
         best = lowest([self.final_regret(each) for each in self.labels], level)
         heads = {"median": "Median", "p99": "99th percentile"}
         heads |= {"switches": "Switches of a key"} if self.has_switches else {}
-        heads |= {"gain": "Gain", "segment_regret": "Regret against segments"} if self.has_segments else {}
+        heads |= (
+            {"gain": "Gain", "segment_regret": "Regret against segments"}
+            if self.has_segments
+            else {}
+        )
         rows = dict(zip(self.names(labels), lines.values(), strict=True))
         text = self._caption(spread, level) if caption is None else caption
         return regret_table(rows, heads, best, spread=spread, caption=text, label=label)
@@ -416,7 +428,9 @@ class Results:
         return renamed({label: NAMES.get(label, name) for label, name in short}, labels, known)
 
     def _means(self, of: str) -> Floats:
-        means: Floats = self._values("regret_mean") if of == "regret" else self._values(of).mean(axis=1)
+        means: Floats = (
+            self._values("regret_mean") if of == "regret" else self._values(of).mean(axis=1)
+        )
         return means
 
     def _bands(self, band: Band, of: str) -> "Floats | Sequence[Floats | None]":
@@ -424,7 +438,11 @@ class Results:
         if band is None:
             return [None] * len(self.labels)
         if isinstance(band, str):
-            spread = self._values("regret_std") if of == "regret" else self._values(of).std(axis=1, ddof=1)
+            spread = (
+                self._values("regret_std")
+                if of == "regret"
+                else self._values(of).std(axis=1, ddof=1)
+            )
             return half_width(band, spread, self.runs)
         if not self._has(of):
             rule = "needs the curve of every run, and these results have only their mean and standard deviation"
@@ -519,7 +537,11 @@ def assemble(
         "arm": (("arm",), np.arange(plan.environment.arms)),
     }
     curve = ("policy", "run", "round")
-    further = {"regret": (curve, curves), "switches": (curve, switches), "available": (("run",), available)}
+    further = {
+        "regret": (curve, curves),
+        "switches": (curve, switches),
+        "available": (("run",), available),
+    }
     variables |= {name: each for name, each in further.items() if each[1] is not None}
     about = {"environment": plan.environment.label, "plan": json.dumps(plan.to_dict())}
     return Results(Labelled(variables, {"format": FORMAT, "version": VERSION, **about}))
@@ -530,7 +552,12 @@ SEGMENT_HEAD = ("gain", "regret against segments")
 
 
 def regret_rows(
-    results: Results, names: Sequence[str], rival: str | None = None, *, segments: bool, paired: bool
+    results: Results,
+    names: Sequence[str],
+    rival: str | None = None,
+    *,
+    segments: bool,
+    paired: bool,
 ) -> Iterator[tuple[str, ...]]:
     """A row for each policy: mean with interval, median and 99th percentile.
 

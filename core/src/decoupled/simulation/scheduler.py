@@ -67,7 +67,9 @@ class BlockStore:
     def timings(self) -> list[dict[str, float]]:
         """The timings that earlier parts of this run saved, if any."""
         try:
-            saved: list[dict[str, float]] = json.loads((self.folder / TIMINGS_FILE).read_text("utf-8"))
+            saved: list[dict[str, float]] = json.loads(
+                (self.folder / TIMINGS_FILE).read_text("utf-8")
+            )
         except (OSError, ValueError):
             return []
         return saved
@@ -86,7 +88,9 @@ class BlockStore:
     def save(self, block: Block, result: BlockResult) -> None:
         """Write a finished block atomically."""
         buffer = io.BytesIO()
-        np.savez(buffer, **{name: part for name, part in result._asdict().items() if part is not None})
+        np.savez(
+            buffer, **{name: part for name, part in result._asdict().items() if part is not None}
+        )
         with explained(self.folder):
             # There may be very many blocks, and the store has looked for what is left of them.
             write_atomically(self._path(block), with_checksum(buffer.getvalue()), tidy=False)
@@ -133,7 +137,12 @@ def own_executor(executor: Executor | None, workers: int | None) -> Iterator[tup
 
 
 def execute(
-    plan: Plan, size: int, store: BlockStore | None, executor: Executor, workers: int, report: Report
+    plan: Plan,
+    size: int,
+    store: BlockStore | None,
+    executor: Executor,
+    workers: int,
+    report: Report,
 ) -> Iterator[tuple[Block, BlockResult]]:
     """Every block with its result, in the order of the plan; each is stored as soon as it is finished."""
     todo = plan.blocks(size)
@@ -179,7 +188,9 @@ def _submit(executor: Executor, plan: Plan, block: Block) -> Future[tuple[BlockR
         timed = timed_on_device
     policy, environment = plan.policies[block.policy], plan.environment
     runs = plan.seed, block.first, block.last
-    return executor.submit(timed, policy, environment, plan.horizon, as_rounds(plan), *runs, plan.traffic)
+    return executor.submit(
+        timed, policy, environment, plan.horizon, as_rounds(plan), *runs, plan.traffic
+    )
 
 
 def timed_block(*arguments: object) -> tuple[BlockResult, float]:

@@ -26,7 +26,9 @@ def renamed(names: dict[str, str], labels: Labels | None, known: Mapping[Any, st
         chosen = list((names | {known[key]: name for key, name in labels.items()}).values())
     elif isinstance(labels, str) or not isinstance(labels, Sequence) or len(labels) != len(names):
         rule = f"must be a dictionary, or a list of {len(names)} names"
-        raise ParameterError.of("labels", labels, rule, f"the policies are {[*names]}, in this order")
+        raise ParameterError.of(
+            "labels", labels, rule, f"the policies are {[*names]}, in this order"
+        )
     else:
         chosen = list(labels)
     for name in chosen:

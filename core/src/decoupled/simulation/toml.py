@@ -31,7 +31,9 @@ class _Text(NamedTuple):
     name: str
     lines: list[str]
 
-    def error(self, message: object, key: str, table: str | None = None, number: int = 0) -> ParameterError:
+    def error(
+        self, message: object, key: str, table: str | None = None, number: int = 0
+    ) -> ParameterError:
         return ParameterError(f"{self.name}, line {self.line_of(key, table, number)}: {message}")
 
     def line_of(self, key: str, table: str | None = None, number: int = 0) -> int:
@@ -66,7 +68,9 @@ def read_specification(path: str | os.PathLike[str]) -> list[Plan]:
     checkpoints = values.get("checkpoints", DEFAULT_CHECKPOINTS)
     for environment in environments:
         try:
-            plans.append(make_plan(policies, environment, *size, checkpoints, traffic=traffic_of(values)))
+            plans.append(
+                make_plan(policies, environment, *size, checkpoints, traffic=traffic_of(values))
+            )
         except ParameterError as error:
             word = _first_word(error)
             if word == "policies":
@@ -87,7 +91,9 @@ def _check_keys(text: _Text, values: dict[str, Any]) -> None:
             raise text.error(f"{key} is not a key of a specification; {near_name(key, KEYS)}", key)
     for key in REQUIRED:
         if key not in values:
-            raise ParameterError(f"{text.name}: has no {key}; a specification needs {', '.join(REQUIRED)}")
+            raise ParameterError(
+                f"{text.name}: has no {key}; a specification needs {', '.join(REQUIRED)}"
+            )
 
 
 def _described(
@@ -163,7 +169,8 @@ def _sweep(entry: dict[str, Any], family: type[Description]) -> list[dict[str, A
         values = value if sweeps else [value]
         # A policy within a policy is a table, whose lists sweep as well.
         nested = [
-            _sweep(each, family) if isinstance(each, dict) and "name" in each else [each] for each in values
+            _sweep(each, family) if isinstance(each, dict) and "name" in each else [each]
+            for each in values
         ]
         choices.append([(key, each) for some in nested for each in some])
     return [dict(each) for each in itertools.product(*choices)]

@@ -78,10 +78,14 @@ class Traffic:
             rule = "must be a number above 0 and at most 1"
             raise ParameterError.of("slice", self.slice, rule, "leave it out to explore always")
         if not isinstance(self.sticky, bool):
-            raise ParameterError.of("sticky", self.sticky, "must be True or False", "the default is True")
+            raise ParameterError.of(
+                "sticky", self.sticky, "must be True or False", "the default is True"
+            )
         checked = {
             "delay": _checked_delay(self.delay),
-            "missing": number_from("missing", self.missing, 0.0, 1.0, "leave it out if nothing is lost"),
+            "missing": number_from(
+                "missing", self.missing, 0.0, 1.0, "leave it out if nothing is lost"
+            ),
             "slice": share,
             "reported": _checked_report(self.reported),
             "keys": whole_number("keys", self.keys, 0, "leave it out for none"),
@@ -119,7 +123,11 @@ class Traffic:
             return self.delay
         law, *numbers = self.delay
         # The least of the random numbers is 2 ** -53.
-        return int(numbers[1]) if law == "uniform" else int(53.0 * math.log(2.0) / -_tail(numbers[0])) + 1
+        return (
+            int(numbers[1])
+            if law == "uniform"
+            else int(53.0 * math.log(2.0) / -_tail(numbers[0])) + 1
+        )
 
     def slots(self, horizon: int) -> int:
         """How many decisions may be pending at once, among those whose feedback arrives within the horizon."""
@@ -136,7 +144,9 @@ class Traffic:
             law, tail = late.GEOMETRIC, _tail(self.delay[1])
         altered: tuple[Any, ...] = self.reported or ("exact",)
         how, first, second, *_ = (*altered, 0.0, 0.0)
-        report = {"exact": late.EXACT, "flip": late.FLIP, "noise": late.NOISE, "scale": late.SCALE}[how]
+        report = {"exact": late.EXACT, "flip": late.FLIP, "noise": late.NOISE, "scale": late.SCALE}[
+            how
+        ]
         wanted = self.labels or Labels(first=0)
         label_share = 0.0 if self.labels is None else wanted.share
         told = self.judge is not None, label_share, wanted.first, self.label_delay, wanted.width
@@ -173,7 +183,9 @@ def _parts(
 def _checked_delay(delay: Any) -> Delay:
     if not isinstance(delay, tuple | list | str | dict):
         return whole_number("delay", delay, 0, _DELAYS, MOST_ROUNDS)
-    law, numbers = _parts("delay", delay, {"geometric": 1, "uniform": 2}, _DELAYS, ("geometric", 100))
+    law, numbers = _parts(
+        "delay", delay, {"geometric": 1, "uniform": 2}, _DELAYS, ("geometric", 100)
+    )
     if law == "geometric":
         return law, number_in("delay[1]", numbers[0], 0.0, 1e12, "give the mean in rounds")
     remedy = "give two numbers of rounds"
@@ -194,7 +206,11 @@ def _checked_report(reported: Any) -> Reported:
     if how == "flip":
         return how, share_of("reported[1]", numbers[0], "give a probability, such as 0.1")
     factor, shift = (as_float(each) for each in numbers)
-    if factor is None or shift is None or not (0.0 <= shift <= 1.0 and 0.0 <= factor + shift <= 1.0):
+    if (
+        factor is None
+        or shift is None
+        or not (0.0 <= shift <= 1.0 and 0.0 <= factor + shift <= 1.0)
+    ):
         rule = "must map losses in [0, 1] to [0, 1]: shift and factor + shift are both in [0, 1]"
         raise ParameterError.of("reported", reported, rule, "try ('scale', 0.8, 0.1)")
     return how, factor, shift
@@ -203,7 +219,9 @@ def _checked_report(reported: Any) -> Reported:
 def _checked_arrivals(arrivals: Any) -> Arrivals:
     if isinstance(arrivals, str) and arrivals == "even":
         return arrivals
-    law, numbers = _parts("arrivals", arrivals, {"zipf": 1}, '"even" or ("zipf", exponent)', ("zipf", 1.0))
+    law, numbers = _parts(
+        "arrivals", arrivals, {"zipf": 1}, '"even" or ("zipf", exponent)', ("zipf", 1.0)
+    )
     return law, number_in("arrivals[1]", numbers[0], 0.0, 100.0, "try 1.0")
 
 
@@ -227,7 +245,9 @@ def _checked_labels(labels: Any, judge: Any, delay: Any) -> Labels | None:
     needs = (("labels", labels, "judge", judge), ("label_delay", delay, "labels", labels))
     for name, value, needed, known in needs:
         if value not in (None, 0) and known is None:
-            raise ParameterError.of(name, value, f"needs {needed}", f"give {needed}= too, or leave it out")
+            raise ParameterError.of(
+                name, value, f"needs {needed}", f"give {needed}= too, or leave it out"
+            )
     if not isinstance(labels, Mapping):
         return None if labels is None else checked_labels(labels)
     try:
@@ -278,7 +298,9 @@ def kept_places(policy: Policy, arms: int) -> Ints:
     scalars = np.flatnonzero(~np.isnan(state.scalars))
     floats = np.flatnonzero(~np.isnan(state.floats).all(axis=1))
     ints = np.flatnonzero((state.ints != least).any(axis=1))
-    return np.concatenate([[len(scalars), len(floats), len(ints)], scalars, floats, ints]).astype(np.int64)
+    return np.concatenate([[len(scalars), len(floats), len(ints)], scalars, floats, ints]).astype(
+        np.int64
+    )
 
 
 def room_for(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> Room:
@@ -304,12 +326,18 @@ def check_traffic(traffic: Traffic, policies: tuple[Policy, ...], arms: int, hor
     for policy in policies:
         if policy.coupled and traffic.slice < 1.0:
             rule = f"is for decoupled policies, and {policy.label} sees the arm that it plays"
-            raise ParameterError.of("slice", traffic.slice, rule, "leave out one of them, or use missing=")
+            raise ParameterError.of(
+                "slice", traffic.slice, rule, "leave out one of them, or use missing="
+            )
         needed = room_for(policy.at(arms), arms, traffic, horizon).bytes()
         if needed > MOST_BYTES:
-            rule = f"needs {needed:,} bytes for pending decisions of {policy.label} with {arms} arms"
+            rule = (
+                f"needs {needed:,} bytes for pending decisions of {policy.label} with {arms} arms"
+            )
             rule += f", and at most {MOST_BYTES:,} are allowed"
-            raise ParameterError.of("delay", traffic.delay, rule, "give a shorter delay, or fewer arms")
+            raise ParameterError.of(
+                "delay", traffic.delay, rule, "give a shorter delay, or fewer arms"
+            )
 
 
 def new_late(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> Late:

@@ -60,7 +60,9 @@ def place_of(error: BaseException) -> str:
         and Path(frame.filename).name != "jit.py"  # which stands between a function and its caller
         and frame.name != "<module>"
     ]
-    return f" ({own[-1].name}, line {own[-1].lineno} of {Path(own[-1].filename).name})" if own else ""
+    return (
+        f" ({own[-1].name}, line {own[-1].lineno} of {Path(own[-1].filename).name})" if own else ""
+    )
 
 
 def _not_compiled(error: BaseException) -> str:
@@ -145,7 +147,9 @@ class Case(NamedTuple):
         layout = self.policy.layout
         for name in (*layout.scalars, *layout.floats):
             row, remedy = layout.row(state, name), "look at what init and update write there"
-            self.expect(np.isfinite(row).all(), f"{name!r} is {row.tolist()} {when}: not finite; {remedy}")
+            self.expect(
+                np.isfinite(row).all(), f"{name!r} is {row.tolist()} {when}: not finite; {remedy}"
+            )
 
     def check_laws(self, state: State) -> None:
         """Check both laws of a state."""

@@ -45,21 +45,31 @@ def check_sound(case: Case) -> None:
     >>> check_sound(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
     """
     policy, losses = case.policy, case.losses(5 * HISTORY)
-    entries, values = case.call("params_type", policy.entries), np.array(policy.params(), np.float64)
-    state, stream = policy.layout.new_state(case.arms), new_stream(np.random.SeedSequence(case.seed))
+    entries, values = (
+        case.call("params_type", policy.entries),
+        np.array(policy.params(), np.float64),
+    )
+    state, stream = (
+        policy.layout.new_state(case.arms),
+        new_stream(np.random.SeedSequence(case.seed)),
+    )
     case.call("init", entries.init, values, *state)
     for t in range(len(losses)):
         case.check_finite(state, f"after {t} observations")
         if t % HISTORY in (0, 1, HISTORY // 2):  # some laws are slow to compute
             case.check_laws(state)
         before = _bytes(policy, state)
-        drawn = checked_draw(policy, case.call("decide", entries.decide, values, *state, stream), case.arms)
+        drawn = checked_draw(
+            policy, case.call("decide", entries.decide, values, *state, stream), case.arms
+        )
         message = "decide changed the state; it may change the stream and what `baselines` keep, and update is there to learn"
         case.expect(_bytes(policy, state) == before, message)
         _check_drawn(case, state, drawn)
         given = (drawn.explore, drawn.weight, losses[t, drawn.explore])
         case.call("update", entries.update, values, *state, *given)
-        message = "update changed the round, which the package keeps; leave state.scalars[ROUND] as it is"
+        message = (
+            "update changed the round, which the package keeps; leave state.scalars[ROUND] as it is"
+        )
         case.expect(isinstance(policy, Forgetting) or state.scalars[ROUND] == t + 2, message)
     case.check_finite(state, f"after {len(losses)} observations")
     case.check_laws(state)
@@ -69,9 +79,13 @@ def check_sound(case: Case) -> None:
 def _check_drawn(case: Case, state: State, drawn: DrawnRound) -> None:
     exploit, explore, weight, propensity = drawn
     if case.policy.coupled:
-        message = f"it is coupled, but decide gave two arms, {exploit} and {explore}; give one arm twice"
+        message = (
+            f"it is coupled, but decide gave two arms, {exploit} and {explore}; give one arm twice"
+        )
         case.expect(exploit == explore, message)
-    message = f"decide gave the weight {weight}; it must be finite and above 0, such as 1 / propensity"
+    message = (
+        f"decide gave the weight {weight}; it must be finite and above 0, such as 1 / propensity"
+    )
     case.expect(0.0 < weight < np.inf, message)
     if propensity == propensity:
         law = case.law(state, "exploration_law")
@@ -258,7 +272,9 @@ def check_unbiased(case: Case) -> None:
         once.observe(decision.id, loss=float(losses[arm]))
         mean += law[arm] * (once.estimates() - before)
     seen = sorted(found)
-    message = f"losses of {losses[seen].tolist()} add {mean[seen].tolist()} to the estimates on average"
+    message = (
+        f"losses of {losses[seen].tolist()} add {mean[seen].tolist()} to the estimates on average"
+    )
     case.expect(np.allclose(mean[seen], losses[seen], rtol=1e-7, atol=1e-9), message)
 
 
@@ -268,7 +284,9 @@ def check_newcomers(case: Case) -> None:
     >>> import decoupled as dc
     >>> check_newcomers(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
     """
-    if isinstance(case.policy, Forgetting):  # it may have forgotten half of it: check its policy instead
+    if isinstance(
+        case.policy, Forgetting
+    ):  # it may have forgotten half of it: check its policy instead
         return
     learner, newcomers = case.policy.start(case.arms, case.seed), ["new", "newer"]
     learner.replay([(arm, 1.0 / case.arms, 0.5) for arm in learner.arms] * 40)
@@ -305,7 +323,9 @@ def check_retired(case: Case) -> None:
     for arm, decision in found.items():
         once = Learner.from_json(saved)
         once.observe(decision.id, loss=_loss(places.index(arm), case.arms))
-        case.expect(once.round == learner.round + 1, "feedback of an arm that is gone does not count")
+        case.expect(
+            once.round == learner.round + 1, "feedback of an arm that is gone does not count"
+        )
         _check_learner(case._replace(arms=len(places)), once, "after an arm was retired")
         mean += law[places.index(arm)] * (once.estimates() - before)
     if not exact or not case.weighs() or isinstance(case.policy, Forgetting):

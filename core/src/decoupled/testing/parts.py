@@ -117,7 +117,10 @@ def _check_rows(policy: Policy) -> None:
         fail(policy, f"cumulative = {sums!r} is not a learned row of floats; {remedy}")
     for name in policy.fading or ():
         if name not in layout.floats and name not in layout.scalars:
-            fail(policy, f"fading names {name!r}, which is not a row of floats; {_known(layout.learned)}")
+            fail(
+                policy,
+                f"fading names {name!r}, which is not a row of floats; {_known(layout.learned)}",
+            )
     row = None if policy.baselines is None else policy.baselines.row
     if row is not None and row not in layout.floats:
         fail(policy, f"baselines.row = {row!r} is not a row of floats; {_known(layout.floats)}")
@@ -179,7 +182,9 @@ def _check_methods(policy: Policy) -> None:
     for name, arm in (("exploitation_law", "exploited"), ("exploration_law", "explored")):
         missing = getattr(type(policy), name) is getattr(Policy, name)
         if missing and not (policy.coupled and arm == "explored"):
-            remedy = f"add {name}(self, state) that gives the probability with which each arm is {arm}"
+            remedy = (
+                f"add {name}(self, state) that gives the probability with which each arm is {arm}"
+            )
             fail(policy, f"it has no method {name}; {remedy}")
 
 
@@ -224,7 +229,11 @@ def _play(policy: Policy, calls: Functions, losses: Floats, seed: int) -> None:
         drawn = _step(policy, "decide", partial(calls.decide, params, state, stream))
         _, explore, weight, _ = checked_draw(policy, drawn, arms)
         state.scalars[ROUND] += 1.0
-        _step(policy, "update", partial(calls.update, params, state, explore, weight, float(row[explore])))
+        _step(
+            policy,
+            "update",
+            partial(calls.update, params, state, explore, weight, float(row[explore])),
+        )
 
 
 def _step(policy: Policy, part: str, call: Callable[[], Any]) -> Any:
@@ -250,7 +259,9 @@ def _interpreted(function: Any, seen: dict[int, Any]) -> Any:
         source = function.py_func
         known = dict(source.__globals__)
         cells = tuple(CellType() for _ in source.__closure__ or ())
-        plain = FunctionType(source.__code__, known, source.__name__, source.__defaults__, cells or None)
+        plain = FunctionType(
+            source.__code__, known, source.__name__, source.__defaults__, cells or None
+        )
         plain.__kwdefaults__ = source.__kwdefaults__
         seen[id(function)] = plain
         for name in source.__code__.co_names:
@@ -267,7 +278,9 @@ def checked_draw(policy: Policy, drawn: Any, arms: int) -> DrawnRound:
         what = "nothing" if drawn is None else f"{shown(drawn)}, {kind_of(drawn)}"
         fail(policy, f"decide returned {what}; return {DECISION}")
     if len(drawn) != 4:
-        fail(policy, f"decide returned {len(drawn)} values, {shown(drawn)}; return four, {DECISION}")
+        fail(
+            policy, f"decide returned {len(drawn)} values, {shown(drawn)}; return four, {DECISION}"
+        )
     for name, value in zip(DrawnRound._fields, drawn, strict=True):
         whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
         if name in ("exploit", "explore"):
@@ -278,6 +291,10 @@ def checked_draw(policy: Policy, drawn: Any, arms: int) -> DrawnRound:
                 numbers = f"arms are numbered 0 to {arms - 1}"
                 fail(policy, f"decide gave {name} = {value} of {arms} arms; {numbers}")
         elif not whole and not isinstance(value, (float, np.floating)):
-            unknown = "; where it is not known give math.nan" if name == "propensity" else "; give a float"
+            unknown = (
+                "; where it is not known give math.nan"
+                if name == "propensity"
+                else "; give a float"
+            )
             fail(policy, f"decide returned {name} = {shown(value)}, {kind_of(value)}{unknown}")
     return DrawnRound(int(drawn[0]), int(drawn[1]), float(drawn[2]), float(drawn[3]))

@@ -9,7 +9,12 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from decoupled.kernels.laws.ladder_rungs import chance_against, fill_hedge, hedge_step, strongest_rival
+from decoupled.kernels.laws.ladder_rungs import (
+    chance_against,
+    fill_hedge,
+    hedge_step,
+    strongest_rival,
+)
 from decoupled.kernels.laws.winner_law import pareto_winner_law
 from decoupled.kernels.random.stream import scrambled
 from support.statistics import chi_square_p
@@ -38,11 +43,16 @@ def test_it_is_adahedge_with_a_prior(rungs: int, scale: float) -> None:
     for _ in range(500):
         whole = fill_hedge(scalars, rungs, PRIOR, LOSS, WEIGHT, regret, RATE)
         weights = weights_by_definition(prior, losses, regret)
-        np.testing.assert_allclose(scalars[WEIGHT : WEIGHT + rungs], weights, rtol=1e-9, atol=1e-300)
+        np.testing.assert_allclose(
+            scalars[WEIGHT : WEIGHT + rungs], weights, rtol=1e-9, atol=1e-300
+        )
         steps = scale * generator.normal(0.1 * np.arange(rungs), 1.0)
         if regret > 0:
             rate = RATE / regret
-            mixed = steps.min() - math.log((weights * np.exp(-rate * (steps - steps.min()))).sum()) / rate
+            mixed = (
+                steps.min()
+                - math.log((weights * np.exp(-rate * (steps - steps.min()))).sum()) / rate
+            )
         else:
             mixed = (losses + steps).min() - losses.min()
         expected = regret + max(float(weights @ steps) - mixed, 0.0)
@@ -51,10 +61,14 @@ def test_it_is_adahedge_with_a_prior(rungs: int, scale: float) -> None:
         assert regret == pytest.approx(expected, rel=1e-9)
         losses, suffered, regret = losses + steps, suffered + float(weights @ steps), expected
         # Lemma L7: for every rung, on every path.
-        assert (suffered - losses <= (1 + np.log(1 / prior) / RATE) * regret * (1 + 1e-9) + 1e-9).all()
+        assert (
+            suffered - losses <= (1 + np.log(1 / prior) / RATE) * regret * (1 + 1e-9) + 1e-9
+        ).all()
 
 
-def regret_after(losses: Iterable[tuple[float, ...]], prior: tuple[float, ...]) -> tuple[float, float]:
+def regret_after(
+    losses: Iterable[tuple[float, ...]], prior: tuple[float, ...]
+) -> tuple[float, float]:
     """The regret of the hedge, and what it says of it: AdaHedge's own sum of mixability gaps."""
     rungs, gaps, suffered = len(prior), 0.0, 0.0
     scalars = np.zeros(20)

@@ -168,13 +168,17 @@ def test_weights_match_nested_root_finders(arms: int) -> None:
         estimates, barrier, gammas = random_state(arms, seed)
         at, level, steps = solved(estimates, barrier, gammas)
         assert_optimal(at, level, barrier)
-        np.testing.assert_allclose(at.weights, hybrid_law_by_brentq(estimates, barrier, gammas), rtol=1e-11)
+        np.testing.assert_allclose(
+            at.weights, hybrid_law_by_brentq(estimates, barrier, gammas), rtol=1e-11
+        )
         assert 0 < steps <= MOST_COLD_STEPS
 
 
 @settings(deadline=None, max_examples=300)
 @given(st.integers(1, 40), st.integers(0, 10**6), st.floats(-4, 4), st.floats(-4, 4))
-def test_any_start_leads_to_the_same_weights(arms: int, seed: int, spread: float, shift: float) -> None:
+def test_any_start_leads_to_the_same_weights(
+    arms: int, seed: int, spread: float, shift: float
+) -> None:
     # A distant start does not converge in a few steps; then the solver starts cold.
     estimates, barrier, gammas = random_state(arms, seed)
     at, level, _ = solved(estimates, barrier, gammas)
@@ -209,7 +213,9 @@ def test_equal_arms_and_a_lone_leader() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", [dc.JinHybrid(), dc.JinHybrid(barrier=0.05, theta=3.0, horizon=600)])
+@pytest.mark.parametrize(
+    "policy", [dc.JinHybrid(), dc.JinHybrid(barrier=0.05, theta=3.0, horizon=600)]
+)
 def test_warm_starts_of_the_hybrid_do_not_drift(policy: dc.JinHybrid) -> None:
     learner = policy.start(arms=8, seed=5)
     twin = JinTwin(8, policy.barrier, policy.theta, policy.horizon)
@@ -221,7 +227,9 @@ def test_warm_starts_of_the_hybrid_do_not_drift(policy: dc.JinHybrid) -> None:
         learner.observe(decision, loss=loss)
         twin.update(cast(int, decision.explore), decision.weight, loss)
         steps.append(diagnostics(learner)["steps"])
-    np.testing.assert_allclose(learner.exploitation_probabilities(), twin.exploitation_law(), rtol=1e-11)
+    np.testing.assert_allclose(
+        learner.exploitation_probabilities(), twin.exploitation_law(), rtol=1e-11
+    )
     assert max(steps) <= MOST_HYBRID_STEPS
     assert np.mean(steps) < 3.5
 
@@ -229,7 +237,10 @@ def test_warm_starts_of_the_hybrid_do_not_drift(policy: dc.JinHybrid) -> None:
 def test_a_leader_of_the_hybrid_that_falls_behind_is_followed() -> None:
     # The hardest warm start: one heavy loss moves all the weight to another arm.
     policy = dc.JinHybrid()
-    learner, twin = policy.start(arms=4, seed=5), JinTwin(4, policy.barrier, policy.theta, policy.horizon)
+    learner, twin = (
+        policy.start(arms=4, seed=5),
+        JinTwin(4, policy.barrier, policy.theta, policy.horizon),
+    )
     for arm, propensity in [(1, 1e-3), (2, 1e-3), (3, 1e-3), (0, 1e-6), (1, 1e-9), (2, 1e-12)]:
         learner.replay([(arm, propensity, 1.0)])
         twin.update(arm, 1.0 / propensity, 1.0)

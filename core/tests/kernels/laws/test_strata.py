@@ -80,7 +80,9 @@ def count_ranks(
 
 
 @compiled
-def count_leaders(counts: Ints, draws: int, tiers: Tiers, eta: float, alpha: float, s: Words) -> None:
+def count_leaders(
+    counts: Ints, draws: int, tiers: Tiers, eta: float, alpha: float, s: Words
+) -> None:
     for _ in range(draws):
         counts[pareto_leader(tiers, eta, alpha, s)] += 1
 
@@ -92,7 +94,9 @@ def fill_sums(out: Floats, q: leader_tiered.Surrogate, envelope: Floats, s: Word
 
 
 @every_case
-def test_explored_ranks_and_leaders_have_their_exact_laws(arms: int, shape: str, alpha: float) -> None:
+def test_explored_ranks_and_leaders_have_their_exact_laws(
+    arms: int, shape: str, alpha: float
+) -> None:
     gaps = gaps_of(shape, arms)
     counts = np.zeros(arms, np.int64)
     count_ranks(counts, DRAWS, *surrogate_of(gaps, alpha), stream_for(arms, shape, alpha))
@@ -102,7 +106,9 @@ def test_explored_ranks_and_leaders_have_their_exact_laws(arms: int, shape: str,
     seen = [each.sum() for each in cut_into_strata(counts.astype(np.float64))]
     assert chi_square_p(seen, [each.sum() / law.sum() for each in cut_into_strata(law)]) > LEVEL
     counts = np.zeros(arms, np.int64)
-    count_leaders(counts, DRAWS, scattered(gaps), ETA, alpha, stream_for("leader", arms, shape, alpha))
+    count_leaders(
+        counts, DRAWS, scattered(gaps), ETA, alpha, stream_for("leader", arms, shape, alpha)
+    )
     assert chi_square_p(counts, pareto_winner_law(ETA * gaps, alpha)) > LEVEL
 
 
@@ -115,7 +121,9 @@ def test_the_sum_is_unbiased_and_never_far_above(arms: int, shape: str, alpha: f
     expected = definition(gaps, alpha)
     spread = sum(len(each) ** 2 * each.var() for each in cut_into_strata(expected))
     error = np.sqrt(spread / len(sums))
-    assert means_agree(np.array([sums.mean()]), np.array([expected.sum()]), np.array([error]), LEVEL)
+    assert means_agree(
+        np.array([sums.mean()]), np.array([expected.sum()]), np.array([error]), LEVEL
+    )
     # The spread has an error of its own: 12 % is far outside it for bounded sums, and a rank drawn twice
     # or a stratum that borrows another's draw would double it.
     assert sums.var() == pytest.approx(spread, rel=0.12, abs=1e-12)
@@ -126,7 +134,9 @@ def test_the_sum_is_unbiased_and_never_far_above(arms: int, shape: str, alpha: f
 
 @settings(deadline=None, max_examples=200)
 @given(st.lists(st.floats(0.0, 1e9), min_size=1, max_size=60), st.floats(1.01, 20.0))
-def test_the_envelope_is_above_q_and_its_sum_is_bounded(increments: list[float], alpha: float) -> None:
+def test_the_envelope_is_above_q_and_its_sum_is_bounded(
+    increments: list[float], alpha: float
+) -> None:
     gaps = np.cumsum([0.0, *increments])
     expected = definition(gaps, alpha)
     _, envelope, whole = surrogate_of(gaps, alpha)
@@ -158,7 +168,16 @@ def test_the_largest_uniform_is_no_trap(arms: int) -> None:
 @pytest.mark.parametrize("power", [0.51, 2 / 3, 0.9, 1 - 1e-7])
 def test_sums_of_powers_are_exact(power: float) -> None:
     limit = np.arange(1.0, 200_001) ** -power
-    for first, end in ((0, 1), (0, 3), (5, 40), (23, 30), (24, 29), (0, 1000), (100, 101), (777, 200_000)):
+    for first, end in (
+        (0, 1),
+        (0, 3),
+        (5, 40),
+        (23, 30),
+        (24, 29),
+        (0, 1000),
+        (100, 101),
+        (777, 200_000),
+    ):
         assert leader_tiered.sum_of_powers(limit, power, first, end) == pytest.approx(
             math.fsum(limit[first:end]), rel=3e-15
         )
@@ -181,4 +200,6 @@ def test_ties_share_evenly(levels: list[int], alpha: float, spacing: float) -> N
         tied = np.flatnonzero(5.0 + gaps == 5.0 + gaps[rank])
         first, end = leader_tiered.tie_at(at, rank)
         assert (first, end) == (tied[0], tied[-1] + 1)
-        assert leader_tiered.shared_surrogate(at, first, end) == pytest.approx(q[tied].mean(), rel=1e-12)
+        assert leader_tiered.shared_surrogate(at, first, end) == pytest.approx(
+            q[tied].mean(), rel=1e-12
+        )

@@ -57,7 +57,9 @@ def expanded(groups: list[tuple[float, int]]) -> Floats:
 )
 def test_law_is_the_integral(family: str, alpha: float, name: str) -> None:
     shifts, counts = zip(*GROUPS[name], strict=True)
-    exact = [float(integral(shifts, alpha, arm, family, counts=counts)) for arm in range(len(shifts))]
+    exact = [
+        float(integral(shifts, alpha, arm, family, counts=counts)) for arm in range(len(shifts))
+    ]
     law = winner_law(expanded(GROUPS[name]), alpha, family == "frechet")
     np.testing.assert_allclose(law, np.repeat(exact, counts), rtol=0, atol=TOLERANCE)
 
@@ -96,7 +98,9 @@ SHIFTS = st.lists(
 @BOTH_LAWS
 @settings(deadline=None)
 @given(values=SHIFTS, alpha=st.floats(1.01, 30.0))
-def test_the_law_falls_with_the_shift(winner_law: WinnerLaw, values: list[float], alpha: float) -> None:
+def test_the_law_falls_with_the_shift(
+    winner_law: WinnerLaw, values: list[float], alpha: float
+) -> None:
     law = winner_law(np.array([0.0, *sorted(values)]), alpha)
     assert abs(law.sum() - 1.0) < TOLERANCE
     assert (law >= 0.0).all()
@@ -109,7 +113,9 @@ def test_twin_integral_agrees(alpha: float, family: str) -> None:
     # The twins of FTPL use this integral, so it is compared with the kernel at distinct shifts.
     shifts = np.concatenate(([0.0], 0.05 * 1.4 ** np.arange(11.0)))
     law = winner_law(shifts, alpha, family == "frechet")
-    np.testing.assert_allclose(leader_law_by_quad(shifts, alpha, family), law, rtol=0, atol=TOLERANCE)
+    np.testing.assert_allclose(
+        leader_law_by_quad(shifts, alpha, family), law, rtol=0, atol=TOLERANCE
+    )
 
 
 BETAS: dict[str, list[tuple[float, float]]] = {
@@ -125,7 +131,9 @@ def law_by_quad(pairs: list[tuple[float, float]]) -> list[float]:
         a, b = pairs[i]
         constant = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
         value = math.exp(constant + (a - 1) * math.log(x) + (b - 1) * math.log1p(-x))
-        return value * math.prod(float(betainc(d, c, 1 - x)) for j, (c, d) in enumerate(pairs) if j != i)
+        return value * math.prod(
+            float(betainc(d, c, 1 - x)) for j, (c, d) in enumerate(pairs) if j != i
+        )
 
     marks = {0.0, 1.0}
     for a, b in pairs:
@@ -133,7 +141,9 @@ def law_by_quad(pairs: list[tuple[float, float]]) -> list[float]:
         marks |= {mark for k in (-6, -2, 0, 2, 6) if 0 < (mark := a / (a + b) + k * width) < 1}
     pieces = list(pairwise(sorted(marks)))
     return [
-        math.fsum(quad(integrand, *piece, args=(i,), epsabs=1e-13, epsrel=1e-11)[0] for piece in pieces)
+        math.fsum(
+            quad(integrand, *piece, args=(i,), epsabs=1e-13, epsrel=1e-11)[0] for piece in pieces
+        )
         for i in range(len(pairs))
     ]
 
@@ -149,7 +159,9 @@ def test_the_law_of_betas_is_the_integral(name: str) -> None:
 def test_two_arms_that_never_lose_have_a_closed_form(n: int, m: int) -> None:
     # Beta(1, n) is the smallest of n uniforms, so it is below Beta(1, m) with chance n / (n + m).
     law = smallest_beta_law(np.ones(2), np.array([float(n), float(m)]))
-    np.testing.assert_allclose(law, [n / (n + m), m / (n + m)], rtol=0, atol=1e-12 if n < 1e5 else 1e-9)
+    np.testing.assert_allclose(
+        law, [n / (n + m), m / (n + m)], rtol=0, atol=1e-12 if n < 1e5 else 1e-9
+    )
 
 
 @pytest.mark.parametrize("arms", [1, 2, 5_000])
@@ -161,7 +173,11 @@ def test_equal_betas_share_equally(arms: int) -> None:
 RANKED = np.array([2.0, 2.0, 2.3, 3.1, 5.0])
 ETA = 0.9
 DRAWS = 200_000
-KINDS = [("frechet", 2.0), ("frechet", 1.6), ("pareto", 1.6)]  # powers written out, and by logarithms
+KINDS = [
+    ("frechet", 2.0),
+    ("frechet", 1.6),
+    ("pareto", 1.6),
+]  # powers written out, and by logarithms
 CASES = [(*kind, conditional) for kind in KINDS for conditional in (False, True)]
 every_case = pytest.mark.parametrize(("perturbation", "alpha", "conditional"), CASES)
 
@@ -182,7 +198,14 @@ def stream_for(*case: object) -> Words:
 
 @compiled
 def fill_draws(
-    out: Floats, ranked: Floats, rank: int, among: int, alpha: float, pareto: bool, cap: float, words: Words
+    out: Floats,
+    ranked: Floats,
+    rank: int,
+    among: int,
+    alpha: float,
+    pareto: bool,
+    cap: float,
+    words: Words,
 ) -> None:
     for k in range(len(out)):
         out[k] = draws_until_win(ranked, rank, among, 0.9, alpha, pareto, cap, words)
@@ -190,7 +213,13 @@ def fill_draws(
 
 @compiled
 def play(
-    out: Floats, arms: Ints, ranked: Floats, alpha: float, pareto: bool, conditional: bool, words: Words
+    out: Floats,
+    arms: Ints,
+    ranked: Floats,
+    alpha: float,
+    pareto: bool,
+    conditional: bool,
+    words: Words,
 ) -> None:
     for k in range(len(out)):
         if pareto:
@@ -226,7 +255,9 @@ def test_the_count_is_geometric(perturbation: str, alpha: float, conditional: bo
 
 @pytest.mark.slow
 @every_case
-def test_a_cap_brings_the_bias_of_the_formula(perturbation: str, alpha: float, conditional: bool) -> None:
+def test_a_cap_brings_the_bias_of_the_formula(
+    perturbation: str, alpha: float, conditional: bool
+) -> None:
     cap = 3
     for rank, w in enumerate(law_of(perturbation, alpha)):
         among = rank + 1 if conditional else 1
@@ -234,7 +265,9 @@ def test_a_cap_brings_the_bias_of_the_formula(perturbation: str, alpha: float, c
         draws = counted(perturbation, alpha, rank, among, cap)
         assert draws.max() == cap
         expected = (1 - (1 - chance) ** cap) / chance
-        assert means_agree(np.array(draws.mean()), np.array(expected), draws.std() / np.sqrt(DRAWS), LEVEL)
+        assert means_agree(
+            np.array(draws.mean()), np.array(expected), draws.std() / np.sqrt(DRAWS), LEVEL
+        )
         # The bias is large, so this tests the formula.
         assert rank < 4 or expected < 0.75 / chance
 
@@ -249,7 +282,9 @@ def test_a_cap_of_one_draws_nothing(conditional: bool) -> None:
 
 @pytest.mark.slow
 @every_case
-def test_weights_estimate_losses_without_bias(perturbation: str, alpha: float, conditional: bool) -> None:
+def test_weights_estimate_losses_without_bias(
+    perturbation: str, alpha: float, conditional: bool
+) -> None:
     # Sums of 1[I = i] * W over real plays, whose mean is 1 for every arm and variance (2 - s w) / w - 1.
     law, plays = law_of(perturbation, alpha), 400_000
     draws, arms = np.empty(plays), np.empty(plays, np.int64)
@@ -261,13 +296,17 @@ def test_weights_estimate_losses_without_bias(perturbation: str, alpha: float, c
     assert means_agree(mean, np.ones(len(RANKED)), error, LEVEL)
     # In any state the expected number of draws is K, or the harmonic number of K.
     expected = (1 / among).sum() if conditional else len(RANKED)
-    assert means_agree(np.array(draws.mean()), np.array(expected), draws.std() / np.sqrt(plays), LEVEL)
+    assert means_agree(
+        np.array(draws.mean()), np.array(expected), draws.std() / np.sqrt(plays), LEVEL
+    )
 
 
 @every_case
 def test_the_definition_says_the_same(perturbation: str, alpha: float, conditional: bool) -> None:
     # Draws every arm and makes the swap, in plain NumPy: the chance of winning is s * w.
-    twin = CoupledFTPLTwin(5, perturbation, "conditional" if conditional else "geometric", alpha, ETA)
+    twin = CoupledFTPLTwin(
+        5, perturbation, "conditional" if conditional else "geometric", alpha, ETA
+    )
     twin.estimates = RANKED[[3, 0, 4, 1, 2]]
     twin.c = ETA / 5 ** (1 / alpha - 1 / 2)
     generator = np.random.default_rng(zlib.crc32(repr((perturbation, alpha, conditional)).encode()))
@@ -282,5 +321,7 @@ def test_the_definition_says_the_same(perturbation: str, alpha: float, condition
 @pytest.mark.parametrize("among", [1, 3])
 def test_an_arm_out_of_reach_ends_at_the_cap(perturbation: str, among: int) -> None:
     ranked = np.array([0.0, 1e14, 1e14])
-    draws = draws_until_win(ranked, 2, among, ETA, 2.0, perturbation == "pareto", 500.0, stream_for(2))
+    draws = draws_until_win(
+        ranked, 2, among, ETA, 2.0, perturbation == "pareto", 500.0, stream_for(2)
+    )
     assert draws == 500.0

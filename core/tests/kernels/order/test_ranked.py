@@ -55,7 +55,9 @@ def pairs(ranked: Floats, order: Ints) -> list[tuple[float, int]]:
 
 @settings(deadline=None, max_examples=300)
 @given(START, MOVES)
-def test_moves_leave_the_order_of_a_full_sort(start: list[float], moves: list[tuple[int, float]]) -> None:
+def test_moves_leave_the_order_of_a_full_sort(
+    start: list[float], moves: list[tuple[int, float]]
+) -> None:
     estimates = np.array(start)
     ranked, order = ranking_of(estimates)
     assert pairs(ranked, order) == sorted_pairs(estimates)
@@ -73,9 +75,9 @@ def test_rank_counts_the_pairs_before(start: list[float], estimate: float, arm: 
     before = sum(pair < (estimate, arm) for pair in sorted_pairs(estimates))
     ranked, order = ranking_of(estimates)
     # From any start, as long as all ranks before it do come before.
-    assert [rank_of(ranked, order, estimate, arm, start) for start in range(before + 1)] == [before] * (
-        before + 1
-    )
+    assert [rank_of(ranked, order, estimate, arm, start) for start in range(before + 1)] == [
+        before
+    ] * (before + 1)
 
 
 @pytest.mark.parametrize("arms", [1, 2, 3, 5, 8, 9, 33, 64])
@@ -107,7 +109,9 @@ LIFTED_ARMS = st.lists(st.tuples(LIFTED, st.booleans()), min_size=1, max_size=12
 @given(LIFTED_ARMS, st.sampled_from((0.25, 0.5, 0.3, 1.0)))
 @example([(0.5 + 2.0**-53, True), (0.5, True), (0.75, False)], 0.5)  # two that rounding makes equal
 @example([(0.0, True), (0.5, False), (0.0, True), (0.5, False)], 0.5)  # ties across the two kinds
-def test_lifted_arms_are_ranked_as_by_a_full_sort(arms: list[tuple[float, bool]], lift: float) -> None:
+def test_lifted_arms_are_ranked_as_by_a_full_sort(
+    arms: list[tuple[float, bool]], lift: float
+) -> None:
     estimates = np.array([estimate for estimate, _ in arms])
     lifts = np.array([lift if lifted else 0.0 for _, lifted in arms])
     count = len(arms)
@@ -154,12 +158,22 @@ def do(
 
 def lift_all(tiers: Tiers, estimates: Floats, lifts: Mapping[int, float]) -> None:
     arms, amounts = np.array(list(lifts), np.int64), np.array(list(lifts.values()))
-    lift(tiers, estimates, arms, amounts, len(lifts), np.empty(len(lifts)), np.empty(len(lifts), np.int64))
+    lift(
+        tiers,
+        estimates,
+        arms,
+        amounts,
+        len(lifts),
+        np.empty(len(lifts)),
+        np.empty(len(lifts), np.int64),
+    )
 
 
 @settings(deadline=None, max_examples=60)
 @given(TIERED_START, TIERED_MOVES, BITS)
-def test_moves_keep_a_full_sort(start: list[float], moves: list[tuple[int, float]], bits: int) -> None:
+def test_moves_keep_a_full_sort(
+    start: list[float], moves: list[tuple[int, float]], bits: int
+) -> None:
     estimates = np.array(start)
     tiers = tiers_from(estimates, bits)
     assert_sorted_as(tiers, estimates)
@@ -168,13 +182,17 @@ def test_moves_keep_a_full_sort(start: list[float], moves: list[tuple[int, float
         assert_sorted_as(tiers, estimates)
 
 
-LIFTS = st.lists(st.tuples(st.integers(0, 24), st.sampled_from((0.25, 0.5, 0.3, 1.0, 1e9))), max_size=12)
+LIFTS = st.lists(
+    st.tuples(st.integers(0, 24), st.sampled_from((0.25, 0.5, 0.3, 1.0, 1e9))), max_size=12
+)
 
 
 @settings(deadline=None, max_examples=60)
 @given(TIERED_START, LIFTS, BITS)
 @example([1.0 + 2.0**-52, 1.0, 2.0, 2.0], [(2, 1e9)], 1)  # two that rounding makes equal
-def test_first_ranks_rise_together(start: list[float], lifts: list[tuple[int, float]], bits: int) -> None:
+def test_first_ranks_rise_together(
+    start: list[float], lifts: list[tuple[int, float]], bits: int
+) -> None:
     estimates = np.array(start)
     tiers = tiers_from(estimates, bits)
     for number, lift in lifts:
@@ -188,7 +206,9 @@ def test_first_ranks_rise_together(start: list[float], lifts: list[tuple[int, fl
 
 @settings(deadline=None, max_examples=200)
 @given(TIERED_START, st.lists(st.tuples(st.integers(0, 23), TIERED_VALUES), max_size=12), BITS)
-def test_any_arms_may_be_lifted(start: list[float], lifts: list[tuple[int, float]], bits: int) -> None:
+def test_any_arms_may_be_lifted(
+    start: list[float], lifts: list[tuple[int, float]], bits: int
+) -> None:
     # As with late feedback, when the arms that its decision covered have other ranks.
     estimates = np.array(start)
     by_arm = {number % len(estimates): lift for number, lift in lifts}
@@ -214,7 +234,9 @@ def wandering(arms: int, distinct: int, rng: np.random.Generator) -> list[tuple[
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("arms", "bits"), [(1000, None), (5000, None), (1024, 5), (257, 8), (65, 1)])
+@pytest.mark.parametrize(
+    ("arms", "bits"), [(1000, None), (5000, None), (1024, 5), (257, 8), (65, 1)]
+)
 def test_many_moves_leave_the_order_of_a_full_sort(arms: int, bits: int | None) -> None:
     rng = np.random.default_rng(arms)
     estimates = np.zeros(arms)

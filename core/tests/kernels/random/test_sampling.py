@@ -28,7 +28,9 @@ WEIGHTS = ("random", "zeros inside", "zeros at the ends", "nine orders", "one al
 # The chance that some chi-square test below fails on a sound kernel, over random seeds.
 FALSE_ALARM = 1e-3
 # With many arms a draw takes longest, and two exponents do.
-LEADERS = [("pareto", alpha, arms) for alpha in ALPHAS for arms in ARMS if arms < 64 or alpha in (1.2, 3.0)]
+LEADERS = [
+    ("pareto", alpha, arms) for alpha in ALPHAS for arms in ARMS if arms < 64 or alpha in (1.2, 3.0)
+]
 LEADERS += [("frechet", alpha, arms) for alpha, arms in ((1.2, 64), (2.0, 2), (2.0, 64), (5.5, 5))]
 COMPARISONS = len(LEADERS) * len(SPREADS) + len(ARMS) * len(WEIGHTS) + 1
 LEVEL = FALSE_ALARM / COMPARISONS
@@ -73,7 +75,9 @@ COUNT = {"pareto": count_paretos, "frechet": count_frechets}
 
 @pytest.mark.parametrize("kind", SPREADS)
 @pytest.mark.parametrize(("family", "alpha", "arms"), LEADERS)
-def test_perturbed_leader_has_its_exact_law(family: str, alpha: float, arms: int, kind: str) -> None:
+def test_perturbed_leader_has_its_exact_law(
+    family: str, alpha: float, arms: int, kind: str
+) -> None:
     gaps = spread(kind, arms)
     counts = np.zeros(arms, np.int64)
     # Estimates that start at 5 instead of 0 show whether gaps are relative to the smallest.
@@ -98,8 +102,14 @@ def test_an_arm_far_ahead_always_leads_and_the_largest_uniform_is_no_trap(alpha:
     assert counts[0] == 100_000
     # The words 0, 2^64 - 1 give the uniform 1: a Pareto draw of 1, which any arm with no gap beats, and an
     # exponential of 0, whose Frechet draw is infinite.
-    assert 0 <= sampling.pareto_leader(np.zeros(5), ETA, alpha, np.array([0, 2**64 - 1], np.uint64)) < 5
-    assert sampling.frechet_leader(np.zeros(5), ETA, alpha, np.array([0, 2**64 - 1], np.uint64)) == 0
+    assert (
+        0
+        <= sampling.pareto_leader(np.zeros(5), ETA, alpha, np.array([0, 2**64 - 1], np.uint64))
+        < 5
+    )
+    assert (
+        sampling.frechet_leader(np.zeros(5), ETA, alpha, np.array([0, 2**64 - 1], np.uint64)) == 0
+    )
 
 
 def weights_of(kind: str, arms: int) -> Floats:
@@ -117,7 +127,9 @@ def weights_of(kind: str, arms: int) -> Floats:
 
 
 @compiled
-def count_categories(counts: Ints, draws: int, weights: Floats, weight_sum: float, stream: Words) -> None:
+def count_categories(
+    counts: Ints, draws: int, weights: Floats, weight_sum: float, stream: Words
+) -> None:
     for _ in range(draws):
         counts[sampling.categorical(weights, weight_sum, stream)] += 1
 
@@ -164,7 +176,9 @@ def test_categorical_inverts_the_cumulative_sum_and_failures_the_logarithm() -> 
 @settings(deadline=None)
 @given(st.lists(st.floats(0.0, 1e6), max_size=70))
 def test_total_is_the_sum(values: list[float]) -> None:
-    assert sampling.total(np.array(values, np.float64)) == pytest.approx(math.fsum(values), rel=1e-14)
+    assert sampling.total(np.array(values, np.float64)) == pytest.approx(
+        math.fsum(values), rel=1e-14
+    )
 
 
 @compiled
@@ -180,7 +194,9 @@ def test_pareto_draws_have_their_law(alpha: float) -> None:
     # (1 + excess) ** -alpha is uniform. Five tests, each at 1e-5.
     uniforms = np.exp(-alpha * np.log1p(excess))
     assert scipy.stats.kstest(uniforms, "uniform").pvalue > 1e-5
-    assert scipy.stats.kstest(uniforms**1.02, "uniform").pvalue < 1e-5  # it would notice 2 % in alpha
+    assert (
+        scipy.stats.kstest(uniforms**1.02, "uniform").pvalue < 1e-5
+    )  # it would notice 2 % in alpha
 
 
 # Far below the level of any test, so that a rejection is not luck.
@@ -225,7 +241,9 @@ def test_late_feedback_weighed_by_the_present_state_is_caught(late: bool) -> Non
     learner = trained()
     losses = np.array([0.2, 0.3, 1.0, 0.7, 0.5])
     then = learner.exploration_probabilities()
-    counts = np.bincount([cast(int, each.explore) for each in learner.decide(count=20_000)], minlength=5)
+    counts = np.bincount(
+        [cast(int, each.explore) for each in learner.decide(count=20_000)], minlength=5
+    )
     learner.replay([(arm, 0.2, 0.2 * arm) for arm in range(5)])
     now = learner.exploration_probabilities()
     mean = losses * counts / (now if late else then) / counts.sum()

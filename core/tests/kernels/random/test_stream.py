@@ -68,9 +68,15 @@ def some_words(stream: Words, count: int) -> list[int]:
 # What the authors' C code gives from the words 1, 2, and the values in Bitcoin Core's unit test, whose
 # two words come from splitmix64.
 PUBLISHED = [
-    ((1, 2), [393217, 669327710093319, 1732421326133921491, 11394790081659126983, 9555452776773192676]),
+    (
+        (1, 2),
+        [393217, 669327710093319, 1732421326133921491, 11394790081659126983, 9555452776773192676],
+    ),
     (0, [0x6F68E1E7E2646EE1, 0xBF971B7F454094AD, 0x48F2DE556F30DE38, 0x6EA7C59F89BBFC75]),
-    (0x1A26F3FA8546B47A, [0xC8DC5E08D844AC7D, 0x5B5F1F6D499DAD1B, 0xBEB0031F93313D6F, 0xBFBCF4F43A264497]),
+    (
+        0x1A26F3FA8546B47A,
+        [0xC8DC5E08D844AC7D, 0x5B5F1F6D499DAD1B, 0xBEB0031F93313D6F, 0xBFBCF4F43A264497],
+    ),
 ]
 
 
@@ -86,7 +92,9 @@ def test_published_vectors(start: int | tuple[int, int], expected: list[int]) ->
 
 @settings(deadline=None)
 @given(WORD, WORD)
-def test_words_are_those_of_big_integers_and_uniform_their_top_53_bits_plus_one(s0: int, s1: int) -> None:
+def test_words_are_those_of_big_integers_and_uniform_their_top_53_bits_plus_one(
+    s0: int, s1: int
+) -> None:
     slow = slow_words(s0, s1)
     assert some_words(stream_of(s0, s1), 50) == [next(slow) for _ in range(50)]
     slow = slow_words(s0, s1)
@@ -166,7 +174,9 @@ def key(number: int, value: float) -> np.uint64:
     return np.uint64(key_with(np.uint64(scrambled(np.uint64(number))), value))
 
 
-def test_draws_of_keys_are_uniform_and_a_key_depends_on_its_numbers_but_not_on_their_last_digits() -> None:
+def test_draws_of_keys_are_uniform_and_a_key_depends_on_its_numbers_but_not_on_their_last_digits() -> (
+    None
+):
     one = key(7, 0.25)
     along = [hashed_unit(one, count) for count in range(20_000)]
     for draws in (along, [hashed_unit(key(number, 0.5), 0) for number in range(20_000)]):

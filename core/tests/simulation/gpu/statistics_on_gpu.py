@@ -60,21 +60,31 @@ def test_arms_in_strata() -> None:
     compare(dc.FTPL(ranking="strata"), ENVIRONMENTS[:1])
 
 
-@pytest.mark.parametrize("policy", [dc.FTPL(), dc.Ladder(), dc.TopTwo()], ids=lambda each: each.label)
+@pytest.mark.parametrize(
+    "policy", [dc.FTPL(), dc.Ladder(), dc.TopTwo()], ids=lambda each: each.label
+)
 def test_late_lost_rare_and_altered_feedback(policy: dc.Policy) -> None:
     worlds_met = (ENVIRONMENTS[0], ENVIRONMENTS[4], ENVIRONMENTS[5], ENVIRONMENTS[7])
     compare(policy, worlds_met, traffic=dc.Traffic(delay=50, reported=("flip", 0.1)))
-    compare(policy, worlds_met, traffic=dc.Traffic(delay=("uniform", 0, 40), missing=0.2, slice=0.5))
+    compare(
+        policy, worlds_met, traffic=dc.Traffic(delay=("uniform", 0, 40), missing=0.2, slice=0.5)
+    )
 
 
-def compare(policy: dc.Policy, environments: tuple[dc.environments.Environment, ...], **how: Any) -> None:
+def compare(
+    policy: dc.Policy, environments: tuple[dc.environments.Environment, ...], **how: Any
+) -> None:
     lines: list[dict[str, Any]] = []
     for environment in environments:
-        cpu = dc.simulate(policy, environment, HORIZON, CPU_RUNS, seed=1, workers=1, checkpoints=4, **how)
+        cpu = dc.simulate(
+            policy, environment, HORIZON, CPU_RUNS, seed=1, workers=1, checkpoints=4, **how
+        )
         same = dc.simulate(
             policy, environment, HORIZON, CPU_RUNS, seed=1, device="cuda", checkpoints=4, **how
         )
-        many = dc.simulate(policy, environment, HORIZON, RUNS, seed=2, device="cuda", checkpoints=4, **how)
+        many = dc.simulate(
+            policy, environment, HORIZON, RUNS, seed=2, device="cuda", checkpoints=4, **how
+        )
         # Regret at every checkpoint.
         spread = np.hypot(
             cpu.data.regret_std.values[0] / np.sqrt(CPU_RUNS),
@@ -103,4 +113,6 @@ def compare(policy: dc.Policy, environments: tuple[dc.environments.Environment, 
     # Losses and draws are the same numbers, so runs differ only where the last digit of a function decides. The ladder
     # takes exponentials and a logarithm in every round, and few of its long runs agree to the end.
     least = 0.0 if policy == dc.Ladder() else 0.95
-    assert [line for line in lines if line["identical runs"] < least or line["other plays"] > 0.05] == []
+    assert [
+        line for line in lines if line["identical runs"] < least or line["other plays"] > 0.05
+    ] == []

@@ -45,7 +45,9 @@ def has_device() -> bool:
     return True
 
 
-def needs(arms: int, checkpoints: int = 100, horizon: int = 10_000, adaptive: bool = False) -> Needs:
+def needs(
+    arms: int, checkpoints: int = 100, horizon: int = 10_000, adaptive: bool = False
+) -> Needs:
     worlds = dc.environments
     world = worlds.PunishLast(arms) if adaptive else worlds.Alternating(arms, 0.125)
     return Needs(shape_of(dc.FTPL(), world), horizon, checkpoints)
@@ -67,7 +69,9 @@ def test_streams_are_those_of_numpy() -> None:
 def test_what_runs_at_once_fits(card: Card, adaptive: bool, arms: int, checkpoints: int) -> None:
     asked = needs(arms, checkpoints, adaptive=adaptive)
     room = card.free * memory.SHARE / memory.AT_ONCE / (1 + adaptive)
-    if adaptive and 8 * checkpoints * arms * memory.WARP > room:  # the losses of every arm, for one warp
+    if (
+        adaptive and 8 * checkpoints * arms * memory.WARP > room
+    ):  # the losses of every arm, for one warp
         with pytest.raises(UnsupportedError):
             check_fits(asked, card, "FTPL")
         return
@@ -100,7 +104,9 @@ def test_runs_are_shared_out_in_whole_warps_and_their_results_fit() -> None:
             asked = needs(8, adaptive=adaptive)._replace(pending=400_000)
             check_fits(asked, card, "FTPL")
             grid = launch_grid(asked, card, 10**6)
-            assert grid.size * asked.pending <= card.free * memory.SHARE / memory.AT_ONCE / (1 + adaptive)
+            assert grid.size * asked.pending <= card.free * memory.SHARE / memory.AT_ONCE / (
+                1 + adaptive
+            )
             assert grid.size < launch_grid(asked._replace(pending=0), card, 10**6).size
 
 
@@ -121,7 +127,9 @@ def test_integers_of_a_policy_from_a_script_are_as_wide_as_on_the_cpu() -> None:
         check_fits(needs(64, 100_000, 100_000, adaptive=True), SMALL, "FTPL")
     with pytest.raises(UnsupportedError, match=r"horizon = 100000000: .*use device='cpu'"):
         check_fits(needs(8, horizon=10**8), LARGE, "FTPL")
-    with pytest.raises(UnsupportedError, match=r"pending decisions.*shorter delay, or use device='cpu'"):
+    with pytest.raises(
+        UnsupportedError, match=r"pending decisions.*shorter delay, or use device='cpu'"
+    ):
         check_fits(needs(8)._replace(pending=2**24), SMALL, "FTPL")
     world = dc.environments.Alternating(4, 0.2)
     with pytest.raises(ParameterError, match=r"device = 'gpu'.*cuda"):
@@ -135,7 +143,9 @@ def test_integers_of_a_policy_from_a_script_are_as_wide_as_on_the_cpu() -> None:
 def test_only_common_values_are_pinned() -> None:
     policy = dc.FTPL(alpha=3.0, c=2.0)
     constants = switches_of(policy.params_type).constants
-    pinned = dict(zip(policy.params()._fields, common_values(policy.params(), constants), strict=True))
+    pinned = dict(
+        zip(policy.params()._fields, common_values(policy.params(), constants), strict=True)
+    )
     assert {name for name, value in pinned.items() if value == value} == set(constants)
     assert (pinned["alpha"], pinned["sorting"], pinned["exploit_ratio"]) == (3.0, 0.0, 1.0)
     others = common_values(dc.FTPL(alpha=2.6).params(), ("alpha",))
@@ -164,7 +174,11 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The findings of `interpreted_gpu`, from a process whose Numba neither compiles nor has a device."""
 
     def find(_: Path) -> str:
-        simulator = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1", "DECOUPLED_OFFLINE": "1"}
+        simulator = {
+            "NUMBA_ENABLE_CUDASIM": "1",
+            "NUMBA_DISABLE_JIT": "1",
+            "DECOUPLED_OFFLINE": "1",
+        }
         simulator["XDG_CACHE_HOME"] = fits_folder(tmp_path_factory)
         paths = os.pathsep.join([str(ROOT / "core/src"), str(ROOT / "tests")])
         # The words of a random stream overflow, and NumPy warns about it in code that is not compiled.
@@ -181,7 +195,9 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return json.loads(made_once(tmp_path_factory, "interpreted-gpu", find)[1])
 
 
-def test_every_policy_and_environment_plays_as_on_the_cpu_and_as_compiled_code_does(findings: Any) -> None:
+def test_every_policy_and_environment_plays_as_on_the_cpu_and_as_compiled_code_does(
+    findings: Any,
+) -> None:
     assert findings["wrong"] == []
     environment = dc.environments.Alternating(arms=3, gap=0.25)
     ours = dc.simulate([dc.FTPL(), dc.Exp3()], environment, 12, 5, seed=4, checkpoints=3)

@@ -44,14 +44,21 @@ def measure(repetitions: int = 15) -> Iterator[Ratio]:
     yield from against_policies(repetitions)
     yield from strata(repetitions)
     run = partial(simulate, FTPL(), Alternating(arms=8, gap=0.125), ROUNDS, 400, 0)
-    sides = "400 runs, K = 8, two threads", partial(run, workers=2), "one thread", partial(run, workers=1)
+    sides = (
+        "400 runs, K = 8, two threads",
+        partial(run, workers=2),
+        "one thread",
+        partial(run, workers=1),
+    )
     yield race(*sides, units=400 * ROUNDS, repetitions=repetitions)
 
 
 def against_numpy(repetitions: int) -> Iterator[Ratio]:
     """The compiled loop and NumPy: 1,000 runs in lock step, and one run at a time."""
 
-    def compared(arms: int, rival: str, function: Callable[[Table], object], rival_units: int) -> Ratio:
+    def compared(
+        arms: int, rival: str, function: Callable[[Table], object], rival_units: int
+    ) -> Ratio:
         table, runs = Alternating(arms=arms, gap=0.125).table(ROUNDS), enough_runs(arms)
         return race(
             f"FTPL compiled, K = {arms}",
@@ -93,14 +100,18 @@ def against_policies(repetitions: int) -> Iterator[Ratio]:
         )
     before = FTPL(c=0.5, estimator="centred", c_exploit=3.0, lam=0.1, schedule="losses")
     for arms in (8, 64, 256):
-        yield compiled_race(("Ladder", Ladder()), ("centred FTPL", before), arms, ROUNDS, repetitions)
+        yield compiled_race(
+            ("Ladder", Ladder()), ("centred FTPL", before), arms, ROUNDS, repetitions
+        )
 
 
 def strata(repetitions: int) -> Iterator[Ratio]:
     """FTPL in strata, compared with the dense round, with 100 times the arms, and with Tsallis-INF."""
     policy = FTPL(ranking="strata")
 
-    def compared(arms: int, rival: Policy, rival_arms: int, rounds: int, rival_rounds: int) -> Ratio:
+    def compared(
+        arms: int, rival: Policy, rival_arms: int, rounds: int, rival_rounds: int
+    ) -> Ratio:
         return race(
             f"{policy.label}, K = {arms}",
             running(policy, arms, rounds),
@@ -157,7 +168,9 @@ class Version:
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         if not answer:
-            raise UnsupportedError(f"{self._checkout}: {policy} could not be simulated; its error is above")
+            raise UnsupportedError(
+                f"{self._checkout}: {policy} could not be simulated; its error is above"
+            )
         seconds, regret = json.loads(answer)
         return seconds, regret
 
@@ -180,10 +193,16 @@ def measure_against(against: Path, repetitions: int = 15) -> Iterator[Ratio]:
         other.close()
 
 
-def _race_versions(this: Version, other: Version, policy: str, arms: int, repetitions: int) -> Ratio:
+def _race_versions(
+    this: Version, other: Version, policy: str, arms: int, repetitions: int
+) -> Ratio:
     runs = max(1, 12_000 // (arms + 10))
     # Turn by turn, the times and the regrets of both; the first turn compiles.
-    turns = [[each.run(policy, arms, runs) for each in (this, other)] for _ in range(repetitions + 1)]
+    turns = [
+        [each.run(policy, arms, runs) for each in (this, other)] for _ in range(repetitions + 1)
+    ]
     times, regrets = np.moveaxis(np.array(turns), -1, 0)
     same = "same regret" if regrets[0, 0] == regrets[0, 1] else "another regret"
-    return Ratio.of(f"{policy}, K = {arms}", f"the other version ({same})", times[1:] / (ROUNDS * runs))
+    return Ratio.of(
+        f"{policy}, K = {arms}", f"the other version ({same})", times[1:] / (ROUNDS * runs)
+    )

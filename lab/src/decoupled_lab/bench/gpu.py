@@ -67,7 +67,9 @@ def rate(policy: Policy, arms: int, repetitions: int, runs: int | None = None) -
     at_once = card.processors * resident_threads(shape_of(policy, world))
     count = runs or at_once * (2 if arms < 32 else 1)
     last = np.array([ROUNDS])
-    seconds = best(lambda: run_block_on(card, policy, world, ROUNDS, last, 0, 0, count), repetitions)
+    seconds = best(
+        lambda: run_block_on(card, policy, world, ROUNDS, last, 0, 0, count), repetitions
+    )
     name, told = f"{type(policy).__name__}, K = {arms}", f"{count:,} runs"
     value = count * ROUNDS / seconds / 1e9
     if runs is not None:

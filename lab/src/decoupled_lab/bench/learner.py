@@ -6,7 +6,15 @@ from itertools import cycle
 from typing import Any
 
 from decoupled.errors import UnsupportedError
-from decoupled.policies import FTPL, ContextualLadder, Exp3, FollowTheLeader, Ladder, Policy, TsallisINF
+from decoupled.policies import (
+    FTPL,
+    ContextualLadder,
+    Exp3,
+    FollowTheLeader,
+    Ladder,
+    Policy,
+    TsallisINF,
+)
 
 from .timing import Ratio, race
 
@@ -43,7 +51,9 @@ def pair(
 
     def step() -> None:
         decision = learner.decide(key=key, context=next(coming))
-        learner.observe(decision, loss=float(luck.random() < (0.3 if decision.explore == 0 else 0.5)))
+        learner.observe(
+            decision, loss=float(luck.random() < (0.3 if decision.explore == 0 else 0.5))
+        )
 
     return step
 

@@ -31,21 +31,28 @@ def measure(repetitions: int = 15) -> Iterator[Ratio | Rate | Reading]:
     with ExitStack() as servers:
         start = servers.enter_context
         upstreams = {
-            kind: start(server("decoupled_lab.bench.plain_proxy", "upstream", kind))[0] for kind in COPIES
+            kind: start(server("decoupled_lab.bench.plain_proxy", "upstream", kind))[0]
+            for kind in COPIES
         }
         address = f"http://127.0.0.1:{upstreams['ok']}"
         plain, _ = start(server("decoupled_lab.bench.plain_proxy", "proxy", address))
         without = start(mirror(upstreams["ok"], upstreams["ok"], share=0.0))
         mirroring = start(mirror(upstreams["ok"], upstreams["ok"]))
-        yield from compared("plain proxy", plain, "decoupled mirror, 5 % mirrored", mirroring, repetitions)
-        yield from compared("nothing mirrored", without, "nothing mirrored, again", without, repetitions)
+        yield from compared(
+            "plain proxy", plain, "decoupled mirror, 5 % mirrored", mirroring, repetitions
+        )
+        yield from compared(
+            "nothing mirrored", without, "nothing mirrored, again", without, repetitions
+        )
         for kind, told in COPIES.items():
             with mirror(upstreams["ok"], upstreams[kind]) as port:
                 rival = f"5 % mirrored, the copy {told}"
                 yield from compared("nothing mirrored", without, rival, port, repetitions)
 
 
-def compared(name: str, port: int, rival: str, rival_port: int, repetitions: int) -> Iterator[Ratio]:
+def compared(
+    name: str, port: int, rival: str, rival_port: int, repetitions: int
+) -> Iterator[Ratio]:
     """The median time of a request, and its 99th percentile, on two sides."""
     times, rival_times = asyncio.run(_timed(port, rival_port, repetitions))
     groups = [np.array_split(each, max(1, min(5, repetitions))) for each in (times, rival_times)]
@@ -92,6 +99,8 @@ def mirror(served: int, copied: int, share: float = 0.1) -> Iterator[int]:
     rules = '[experiment]\npolicy = "FollowTheLeader"\n[guardrails]\npinned = "served"\n'
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "mirror.toml"
-        config.write_text(f'listen = "127.0.0.1:0"\nconsole = false\ndrain = 1\n{copies}{rules}{arms}')
+        config.write_text(
+            f'listen = "127.0.0.1:0"\nconsole = false\ndrain = 1\n{copies}{rules}{arms}'
+        )
         with server("decoupled", "mirror", str(config)) as (port, _):
             yield port

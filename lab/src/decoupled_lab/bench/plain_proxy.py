@@ -15,12 +15,17 @@ from urllib.parse import urlsplit
 
 MARK = b"x-mirrored"  # on the copies that a mirror sends
 CONTENT = b'{"answer": "' + b"a" * 400 + b'"}'
-_HOP_BY_HOP = frozenset((b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te", b"host"))
+_HOP_BY_HOP = frozenset(
+    (b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te", b"host")
+)
 
 
 def upstream(behaviour: str) -> Any:
     """An application that answers at once, and treats copies as `behaviour` says: ok, hang, huge or broken."""
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(CONTENT)).encode())]
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(CONTENT)).encode()),
+    ]
     huge, part = [(b"content-length", str(2**26).encode())], bytes(2**16)
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:
@@ -31,7 +36,9 @@ def upstream(behaviour: str) -> Any:
         elif copied and behaviour == "huge":
             await send({"type": "http.response.start", "status": 200, "headers": huge})
             for number in range(2**10):
-                await send({"type": "http.response.body", "body": part, "more_body": number < 2**10 - 1})
+                await send(
+                    {"type": "http.response.body", "body": part, "more_body": number < 2**10 - 1}
+                )
         elif copied and behaviour == "broken":
             await send({"type": "http.response.start", "status": 200, "headers": huge})
         else:
@@ -91,7 +98,9 @@ def main(kind: str, argument: str) -> None:
 
     app = upstream(argument) if kind == "upstream" else proxy(argument)
     if kind == "upstream" and argument != "ok" and hasattr(os, "nice"):
-        os.nice(19)  # an upstream that only gets copies would not share a processor with those that serve
+        os.nice(
+            19
+        )  # an upstream that only gets copies would not share a processor with those that serve
     with socket.create_server(("127.0.0.1", 0), backlog=2048) as listener:
         print(f"Serving on http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
         config = uvicorn.Config(

@@ -49,7 +49,9 @@ def server(*arguments: str) -> Iterator[tuple[int, "subprocess.Popen[str]"]]:
 
 
 @contextmanager
-def running_service(store: Path | None, *options: str) -> Iterator[tuple[int, "subprocess.Popen[str]"]]:
+def running_service(
+    store: Path | None, *options: str
+) -> Iterator[tuple[int, "subprocess.Popen[str]"]]:
     """A service on a free port of the loopback; on an empty store if none is given."""
     with tempfile.TemporaryDirectory() as folder:
         place = str(store or Path(folder) / "store.db")
@@ -114,7 +116,9 @@ async def connected(port: int) -> Connection:
     return (await loop.create_connection(Connection, "127.0.0.1", port))[1]
 
 
-async def create(connection: Connection, name: str, policy: Policy, arms: int | Sequence[str]) -> None:
+async def create(
+    connection: Connection, name: str, policy: Policy, arms: int | Sequence[str]
+) -> None:
     """Create an experiment, and wait until its policy is compiled."""
     settings = json.dumps({"policy": policy.to_dict(), "arms": arms}).encode()
     status, answer = 202, b""
@@ -168,7 +172,9 @@ class Workload:
         1.0
         """
         later = self.memory[len(self.memory) // 4 :]
-        return 60.0 * float(np.polyfit(np.arange(len(later)), later, 1)[0]) if len(later) > 2 else 0.0
+        return (
+            60.0 * float(np.polyfit(np.arange(len(later)), later, 1)[0]) if len(later) > 2 else 0.0
+        )
 
     def quantile(self, q: float) -> float:
         """A quantile of the time of a request, in milliseconds."""
@@ -193,12 +199,18 @@ def measure(repetitions: int = 15) -> Iterator[Reading | Rate]:
 
 def _of_load(load: Workload, policy: str, clients: int) -> Iterator[Reading | Rate]:
     each, who = 1e3 / max(load.pairs, 1), f"{policy}, {clients} clients:"
-    yield Rate(f"{who} pairs of decision and feedback per second", load.pairs / load.seconds, "", PAIRS)
+    yield Rate(
+        f"{who} pairs of decision and feedback per second", load.pairs / load.seconds, "", PAIRS
+    )
     yield Reading(f"{who} time of a request, median", load.quantile(0.5), "ms", SLOWEST)
     yield Reading(f"{who} time of a request, 99th percentile", load.quantile(0.99), "ms", SLOWEST)
     limit = 1e3 / PAIRS
-    yield Reading(f"{who} processor time of the service for a pair", each * load.service_cpu, "ms", limit)
-    yield Reading(f"{who} processor time of the clients for a pair", each * load.client_cpu, "ms", limit)
+    yield Reading(
+        f"{who} processor time of the service for a pair", each * load.service_cpu, "ms", limit
+    )
+    yield Reading(
+        f"{who} processor time of the clients for a pair", each * load.client_cpu, "ms", limit
+    )
 
 
 def _disk() -> Iterator[Rate]:
@@ -215,7 +227,9 @@ def soak(seconds: float) -> Iterator[Reading]:
     each, rate = 1e3 * load.seconds / max(load.pairs, 1), load.pairs / load.seconds
     told = f"{load.pairs:,} pairs in {load.seconds / 60:.1f} minutes ({rate:,.0f} pairs/s)"
     yield Reading(told, each, "ms", 1e3 / PAIRS)
-    yield Reading("time of a request in the soak, 99th percentile", load.quantile(0.99), "ms", SLOWEST)
+    yield Reading(
+        "time of a request in the soak, 99th percentile", load.quantile(0.99), "ms", SLOWEST
+    )
     yield Reading("memory of the service at the end", load.memory[-1], "MiB", 500.0)
     yield Reading("memory gained in a minute, by least squares", load.slope(), "MiB", 0.5)
 
@@ -229,7 +243,9 @@ def run_load(*, seconds: float, clients: int = CLIENTS, policy: str = "FTPL()") 
 async def _load(port: int, pid: int, seconds: float, clients: int, policy: str) -> Workload:
     connections = [await connected(port) for _ in range(clients)]
     await create(connections[0], NAME, POLICIES[policy], ARMS)
-    await asyncio.gather(*(client(each, Workload(), time.perf_counter() + WARM_UP) for each in connections))
+    await asyncio.gather(
+        *(client(each, Workload(), time.perf_counter() + WARM_UP) for each in connections)
+    )
     load, start = Workload(), time.perf_counter()
     service_cpu, client_cpu = _cpu(pid), time.process_time()
     watching = asyncio.create_task(_watch(pid, load))
@@ -248,7 +264,9 @@ async def _batches(port: int, repetitions: int) -> list[float]:
     times, wanted = list[float](), json.dumps({"count": BATCH}).encode()
     for _ in range(repetitions + 1):
         start = time.perf_counter()
-        _, answer = await connection.ask("POST", f"/v1/experiments/{NAME}/decisions", wanted, expected=201)
+        _, answer = await connection.ask(
+            "POST", f"/v1/experiments/{NAME}/decisions", wanted, expected=201
+        )
         took = time.perf_counter() - start
         made = json.loads(answer)["decisions"]
         losses = [{"decision": each["id"], "loss": random.random()} for each in made]
@@ -270,7 +288,10 @@ async def client(connection: Connection, load: Workload, until: float, name: str
         key = f"{random.getrandbits(128):032x}"
         _, answer = await ask("POST", f"/v1/experiments/{name}/decisions", key=key, expected=201)
         between = now()
-        told = f"/v1/decisions/{json.loads(answer)['id']}/feedback", b'{"loss": %.3f}' % random.random()
+        told = (
+            f"/v1/decisions/{json.loads(answer)['id']}/feedback",
+            b'{"loss": %.3f}' % random.random(),
+        )
         sent = now()
         await ask("PUT", *told, expected=200)
         load.decisions.append(between - start)
@@ -344,7 +365,9 @@ async def _decide_often(port: int, count: int) -> None:
     await create(connection, "one", Ladder(), ["a", "b", "c"])
     for _ in range(count // AT_ONCE):
         body = json.dumps({"count": AT_ONCE}).encode()
-        _, answer = await connection.ask("POST", "/v1/experiments/one/decisions", body, expected=201)
+        _, answer = await connection.ask(
+            "POST", "/v1/experiments/one/decisions", body, expected=201
+        )
         decision = json.loads(answer)["decisions"][0]["id"]
         await connection.ask("PUT", f"/v1/decisions/{decision}/feedback", b'{"loss": 0.5}')
     connection.close()

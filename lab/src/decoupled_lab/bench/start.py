@@ -55,7 +55,9 @@ def measure(repetitions: int = 3) -> Iterator[Reading]:
         yield Reading("simulate a small specification, empty cache", cold, "s", 40.0)
         warm = min(simulated("warm", i, cache=0) for i in range(repetitions))
         yield Reading("simulate a small specification, warm", warm, "s", 1.5)
-    done = subprocess.run([sys.executable, "-c", THOUSAND_RUNS], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", THOUSAND_RUNS], check=True, capture_output=True, text=True
+    )
     yield Reading("peak memory of a process for 1,000 runs", int(done.stdout) / 1024, "MiB", 500.0)
 
 
@@ -82,9 +84,7 @@ def _seconds(arguments: list[str], cache: str | None = None, module: bool = True
     return time.perf_counter() - start
 
 
-LOAD_ONCE = (
-    "import decoupled.cli.main, decoupled_serve.service.http.server, decoupled_serve.service.store.sqlite"
-)
+LOAD_ONCE = "import decoupled.cli.main, decoupled_serve.service.http.server, decoupled_serve.service.store.sqlite"
 
 
 def service_start(repetitions: int) -> Iterator[Reading]:
@@ -92,7 +92,9 @@ def service_start(repetitions: int) -> Iterator[Reading]:
     if find_spec("uvicorn") is None or find_spec("apsw") is None:
         return
     # An image has its bytecode. Python writes it when a module is first loaded, if it may.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment = {
+        name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+    }
     subprocess.run([sys.executable, "-c", LOAD_ONCE], check=True, env=environment)
 
     async def decide(port: int) -> None:

@@ -15,7 +15,9 @@ from decoupled.policies import Policy
 class TextbookFTPL:
     """FTPL, with ranks from sorting each round or, if `improved`, from moving the one arm that changed."""
 
-    def __init__(self, arms: int, alpha: float = 3.0, c: float = 2.0, improved: bool = False) -> None:
+    def __init__(
+        self, arms: int, alpha: float = 3.0, c: float = 2.0, improved: bool = False
+    ) -> None:
         self.alpha, self.scale, self.improved = alpha, c * arms ** (1 / alpha - 0.5), improved
         self.estimates = np.zeros(arms)
         self.order = np.arange(arms)  # arms from the best to the worst
@@ -31,7 +33,9 @@ class TextbookFTPL:
             self.order = np.argsort(self.estimates)
         ranks = np.empty(arms)
         ranks[self.order] = np.arange(1, arms + 1)
-        q = np.minimum(1.0 / (1.0 + eta * gaps), ranks ** (-1 / self.alpha)) ** ((self.alpha + 1) / 2)
+        q = np.minimum(1.0 / (1.0 + eta * gaps), ranks ** (-1 / self.alpha)) ** (
+            (self.alpha + 1) / 2
+        )
         p = q / q.sum()
         explore = _draw(p, rng)
         return exploit, explore, float(p[explore])
@@ -178,7 +182,9 @@ def textbook_step(policy: TextbookFTPL | TextbookTsallis, rounds: int, seed: int
     return (time.perf_counter() - start) / rounds
 
 
-def _learner(policy: Policy, arms: int, seed: int) -> tuple[tuple[Any, State, Words], Callable[[], None]]:
+def _learner(
+    policy: Policy, arms: int, seed: int
+) -> tuple[tuple[Any, State, Words], Callable[[], None]]:
     """The arguments of `further_rounds`, and a call that makes the state a new one."""
     policy = policy.at(arms)
     init, values = policy.entries().init, np.array(policy.params(), np.float64)

@@ -86,7 +86,10 @@ def race(
         seconds_per_call(each, calls // 10 + 1)  # compile, and warm the caches
     sides = ((function, units), (rival_function, rival_units or units))
     pairs = np.array(
-        [[seconds_per_call(each, calls) / count for each, count in sides] for _ in range(repetitions)]
+        [
+            [seconds_per_call(each, calls) / count for each, count in sides]
+            for _ in range(repetitions)
+        ]
     )
     return Ratio.of(name, rival, pairs)
 
@@ -98,14 +101,18 @@ def describe() -> dict[str, object]:
         "cpu": _processor(),
         "processors": os.cpu_count(),
         "python": platform.python_version(),
-        **{name: _version(name) for name in ("numba", "numpy", "scipy", "scs", "decoupled-bandits")},
+        **{
+            name: _version(name) for name in ("numba", "numpy", "scipy", "scs", "decoupled-bandits")
+        },
     }
 
 
 def _processor() -> str:
     """The name of the processor where Linux tells it, otherwise its kind."""
     with suppress(OSError):
-        known = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text("utf-8"), re.MULTILINE)
+        known = re.search(
+            r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text("utf-8"), re.MULTILINE
+        )
         if known:
             return known[1]
     return platform.processor() or platform.machine()

@@ -115,7 +115,9 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     for place in ("policy", "environment"):  # what pages show
         for name, value in entry[place].items():
             if isinstance(value, str) and (not value.isprintable() or set(value) & set("|<>`")):
-                _refuse(path, f"{place}.{name} = {value[:60]!r}: must be printable, without | < > `")
+                _refuse(
+                    path, f"{place}.{name} = {value[:60]!r}: must be printable, without | < > `"
+                )
     try:
         for number, task in enumerate(entry["tasks"]):
             _check_task(path, f"tasks[{number}]", task)
@@ -141,7 +143,9 @@ def _check_task(path: object, place: str, task: Any) -> None:
     if task["group"] not in SUITE.groups or compared != [set(SUITE.references)] * 2:
         _refuse(path, f"{place}: has another group or other references than the suite")
     if (task["data"] is not None) != (task["group"] in NEED_DATA):
-        _refuse(path, f"{place}.data = {task['data']!r}: does not belong to the group {task['group']}")
+        _refuse(
+            path, f"{place}.data = {task['data']!r}: does not belong to the group {task['group']}"
+        )
     own = task["regret"]
     _check_fields(path, f"{place}.regret.", own, {**_MEAN_FIELDS, "runs": list})
     most = 2.0 * task["rounds"]  # a loss and a switch in each
@@ -166,7 +170,9 @@ def _check_task(path: object, place: str, task: Any) -> None:
 
 def _spread(value: Any) -> str:
     if isinstance(value, list):
-        return "[\n" + ",\n".join(f"  {json.dumps(each, allow_nan=False)}" for each in value) + "\n ]"
+        return (
+            "[\n" + ",\n".join(f"  {json.dumps(each, allow_nan=False)}" for each in value) + "\n ]"
+        )
     return json.dumps(value, allow_nan=False)
 
 

@@ -82,7 +82,9 @@ def _imported(file: Path) -> ModuleType:
     try:
         specification.loader.exec_module(module)
     except SyntaxError as error:
-        raise ContractError(f"line {error.lineno} is not Python ({error.msg}); correct it") from None
+        raise ContractError(
+            f"line {error.lineno} is not Python ({error.msg}); correct it"
+        ) from None
     except ModuleNotFoundError as error:
         remedy = "install it, or put what the policy needs into the one file"
         raise ContractError(f"imports {error.name}, which is not installed; {remedy}") from None
@@ -91,14 +93,20 @@ def _imported(file: Path) -> ModuleType:
 
 def _only(file: Path, own: dict[str, Any]) -> Policy:
     """The one policy that a file defines; a base class of another does not count."""
-    kinds = [kind for kind in own.values() if not any(kind in other.__mro__[1:] for other in own.values())]
+    kinds = [
+        kind
+        for kind in own.values()
+        if not any(kind in other.__mro__[1:] for other in own.values())
+    ]
     if not kinds:
         rule = f"defines no policy, neither a subclass of PythonPolicy nor an instance called {VARIABLE}"
         raise ParameterError.of("policy", file.name, rule, "see docs/custom-policy.md")
     if len(kinds) > 1:
         names = ", ".join(kind.__name__ for kind in kinds)
         rule = f"defines {len(kinds)} policies, {names}"
-        raise ParameterError.of("policy", file.name, rule, f"choose one: --policy {kinds[0].__name__}")
+        raise ParameterError.of(
+            "policy", file.name, rule, f"choose one: --policy {kinds[0].__name__}"
+        )
     return _made(file, kinds[0], [], {})
 
 
@@ -160,7 +168,9 @@ def _made(place: Path, kind: type[Policy], given: list[Any], named: dict[str, An
         inspect.signature(kind).bind(*given, **named)
     except TypeError:
         known: Any = kind
-        names = [field.name for field in fields(known)] if "__dataclass_fields__" in vars(kind) else []
+        names = (
+            [field.name for field in fields(known)] if "__dataclass_fields__" in vars(kind) else []
+        )
         rule = f"has other parameters than {kind.__name__}: {', '.join(names) or 'none'}"
         remedy = "give every parameter a default, or its value: --policy 'Name(value=...)'"
         if place.suffix != ".py":
@@ -172,7 +182,9 @@ def _made(place: Path, kind: type[Policy], given: list[Any], named: dict[str, An
 def told(error: BaseException, file: Path | None) -> str:
     """An exception in one line, with the last line of the policy's file that it came from."""
     text = f"raised {type(error).__name__}: {' '.join(str(error).split())}"
-    frames = [each for each in traceback.extract_tb(error.__traceback__) if Path(each.filename) == file]
+    frames = [
+        each for each in traceback.extract_tb(error.__traceback__) if Path(each.filename) == file
+    ]
     if not frames:
         return text
     last = frames[-1]

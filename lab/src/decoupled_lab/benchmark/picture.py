@@ -98,8 +98,17 @@ def _prepare(axes: Any, titles: Sequence[str], low: float, high: float) -> None:
     axes.set_yticks(range(len(titles)), [textwrap.fill(title, LINE) for title in titles])
     axes.tick_params(labelsize=SMALL, length=0)
     axes.spines[:].set_visible(False)
-    for x, word, side, colour in ((0.95, "← better", "right", BLUE), (1.05, "worse →", "left", RED)):
-        told = {"fontsize": SMALL, "fontweight": "bold", "ha": side, "va": "bottom", "color": colour}
+    for x, word, side, colour in (
+        (0.95, "← better", "right", BLUE),
+        (1.05, "worse →", "left", RED),
+    ):
+        told = {
+            "fontsize": SMALL,
+            "fontweight": "bold",
+            "ha": side,
+            "va": "bottom",
+            "color": colour,
+        }
         axes.text(x, 1.005, word, transform=axes.get_xaxis_transform(), **told)
 
 

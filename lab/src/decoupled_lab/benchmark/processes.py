@@ -110,15 +110,21 @@ class Process:
         where = f" ({own[0][2]}, line {own[0][1]} of {self._what})" if own else ""
         if "Timeout (" in told or seconds >= self._limit:
             rule = f"took more than {seconds:.0f} seconds{where}"
-            return ContractError(f"{self._place(when)}: {rule}; make it faster, or raise --time-limit")
+            return ContractError(
+                f"{self._place(when)}: {rule}; make it faster, or raise --time-limit"
+            )
         how = f"the signal {signal.Signals(-code).name}" if code < 0 else f"the exit status {code}"
-        return ContractError(f"{self._place(when)}: ended its process with {how}{where}; correct it")
+        return ContractError(
+            f"{self._place(when)}: ended its process with {how}{where}; correct it"
+        )
 
 
 def same_everywhere() -> dict[str, str]:
     """The variables of a worker's process: nothing depends on what this processor has more than others of its kind."""
     try:
-        inside = import_module("numpy._core._multiarray_umath")  # the lists that numpy.show_runtime() shows
+        inside = import_module(
+            "numpy._core._multiarray_umath"
+        )  # the lists that numpy.show_runtime() shows
         features = list(inside.__cpu_dispatch__)
     except (ImportError, AttributeError):
         features = []
@@ -146,7 +152,9 @@ class Pool:
 
     def answers(self, commands: Sequence[tuple[Command, str]]) -> Iterator[tuple[Command, Any]]:
         """Each command with its answer, as they come."""
-        asked = {self._threads.submit(self._lead, command, when): command for command, when in commands}
+        asked = {
+            self._threads.submit(self._lead, command, when): command for command, when in commands
+        }
         for future in as_completed(asked):
             yield asked[future], future.result()
 

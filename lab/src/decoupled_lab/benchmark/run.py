@@ -132,7 +132,9 @@ def _rounds(tasks: Sequence[Task]) -> int:
 def _line(task: Task, own: "_Blocks", theirs: "_Blocks") -> dict[str, Any]:
     found = Played.of(**own.found[task.name]["found"][""])
     references = theirs.found[task.name]["found"]
-    return task_line(task, found, {name: Played.of(**each).values for name, each in references.items()})
+    return task_line(
+        task, found, {name: Played.of(**each).values for name, each in references.items()}
+    )
 
 
 class _Blocks:

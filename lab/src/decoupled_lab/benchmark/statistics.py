@@ -29,7 +29,9 @@ def task_line(task: Task, entry: Played, references: Mapping[str, Floats]) -> di
         "regret": {**mean(entry.values), "runs": entry.values.tolist()},
         "switches": None if entry.switches is None else mean(entry.switches),
         "references": {name: mean(values) for name, values in references.items()},
-        "differences": {name: difference(entry.values - values) for name, values in references.items()},
+        "differences": {
+            name: difference(entry.values - values) for name, values in references.items()
+        },
     }
 
 
@@ -85,7 +87,11 @@ def group_ratio(tasks: Sequence[Mapping[str, Any]], reference: str) -> dict[str,
     middle = math.fsum(log for log, _ in logs) / len(logs)
     error = math.sqrt(math.fsum(variance for _, variance in logs)) / len(logs)
     half = quantile(min(task["runs"] for task in tasks)) * error
-    return {"ratio": math.exp(middle), "low": math.exp(middle - half), "high": math.exp(middle + half)}
+    return {
+        "ratio": math.exp(middle),
+        "low": math.exp(middle - half),
+        "high": math.exp(middle + half),
+    }
 
 
 def log_ratio(task: Mapping[str, Any], reference: str) -> tuple[float, float]:

@@ -106,7 +106,10 @@ def _tasks(size: Size, data: Path | None) -> Iterator[Task]:
     for name, third in (("late-bloomer-3", 0.5), ("late-bloomer-apart-3", 0.501)):
         world = worlds.late_bloomer(part(14_000), third)
         yield task(name, "counterexample", world, part(14_000), TRACKING)
-    for name, world in (("alternating", worlds.ALTERNATING), ("redrawn", worlds.redrawn(part(4_000)))):
+    for name, world in (
+        ("alternating", worlds.ALTERNATING),
+        ("redrawn", worlds.redrawn(part(4_000))),
+    ):
         name = f"switches-{name}-{world.arms}"
         yield task(name, "switches", world, part(4_000), SWITCHING, Traffic(keys=1))
     for kind in ("segments", "numbers", "noise"):

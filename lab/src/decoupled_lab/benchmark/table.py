@@ -10,7 +10,9 @@ from . import statistics
 from .statistics import SMOOTHING
 from .suite import SUITE
 
-RATIOS = f"geometric means over the tasks of a group, after {SMOOTHING} sqrt(K T) is added to every mean"
+RATIOS = (
+    f"geometric means over the tasks of a group, after {SMOOTHING} sqrt(K T) is added to every mean"
+)
 BOLD = "bold: its 95 % interval lies below {} (not corrected for the number of cells)"
 
 
@@ -135,7 +137,9 @@ def _tasks(entry: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], list[Sho
 
 def _units(entry: Mapping[str, Any]) -> dict[str, str]:
     """A letter for each thing that is counted: the whole names would not fit."""
-    return dict(zip(dict.fromkeys(task["unit"] for task in entry["tasks"]), ascii_lowercase, strict=False))
+    return dict(
+        zip(dict.fromkeys(task["unit"] for task in entry["tasks"]), ascii_lowercase, strict=False)
+    )
 
 
 def _units_told(entry: Mapping[str, Any]) -> str:
@@ -151,7 +155,9 @@ def to_latex(entry: Mapping[str, Any]) -> str:
     groups: list[tuple[str, ...]] = []
     for title, found in _groups(entry):
         groups.append((title, *(each.number for each in found)))
-        groups.append((" ", *(f"{each.digits(each.low)} to {each.digits(each.high)}" for each in found)))
+        groups.append(
+            (" ", *(f"{each.digits(each.low)} to {each.digits(each.high)}" for each in found))
+        )
     tasks: list[tuple[str, ...]] = []
     for (task, arms, rounds, runs, unit), (own, *found) in _tasks(entry):
         tasks.append((task, own.number, *(each.number for each in found)))

@@ -9,7 +9,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from decoupled.base import Floats, Ints
-from decoupled.environments import AdaptiveAlternating, ContextTable, Environment, LossTable, PunishLast
+from decoupled.environments import (
+    AdaptiveAlternating,
+    ContextTable,
+    Environment,
+    LossTable,
+    PunishLast,
+)
 from decoupled.errors import ContractError, UnsupportedError
 from decoupled.extend import NOISE_KINDS
 from decoupled.kernels.jit import is_ours
@@ -41,7 +47,9 @@ class Played(NamedTuple):
 
     def to_lists(self) -> dict[str, list[float] | None]:
         """The numbers as `of` takes them."""
-        return {name: each if each is None else each.tolist() for name, each in self._asdict().items()}
+        return {
+            name: each if each is None else each.tolist() for name, each in self._asdict().items()
+        }
 
 
 @dataclass(frozen=True)
@@ -89,14 +97,18 @@ class Task:
         if isinstance(given, ContextTable):
             return replace(given, losses=given.losses[:, places])
         table = given.table(self.rounds)
-        return LossTable(table.rows[:, places], table.row_at, NOISE_KINDS[table.noise], table.concentration)
+        return LossTable(
+            table.rows[:, places], table.row_at, NOISE_KINDS[table.noise], table.concentration
+        )
 
     def plan(self, policy: Policy) -> Plan:
         """What is simulated for a policy; an error if it cannot be."""
         traffic = self.traffic
         if traffic.keys and not _has_law(policy, self.environment.arms):
             traffic = replace(traffic, sticky=False)
-        return make_plan(policy, self.environment, self.rounds, self.runs, self.seed, 1, traffic=traffic)
+        return make_plan(
+            policy, self.environment, self.rounds, self.runs, self.seed, 1, traffic=traffic
+        )
 
     def play(self, policy: Policy) -> Played:
         """Play all runs of a policy, one after another, and the first again: nothing may pass from a run to another."""
@@ -112,7 +124,9 @@ class Task:
     def _run(self, plan: Any, run: int) -> tuple[float, float]:
         """What is counted in a run, and the changes of the served arm, 0 where they are not counted."""
         (policy,), here, traffic = plan.policies, self.world(run), plan.traffic
-        done = run_block(policy, here, self.rounds, as_rounds(plan), self.seed, run, run + 1, traffic)
+        done = run_block(
+            policy, here, self.rounds, as_rounds(plan), self.seed, run, run + 1, traffic
+        )
         if (done.plays.sum(axis=1) != self.rounds).any():
             rule = f"gave an arm out of range; arms are numbered 0 to {here.arms - 1}"
             raise ContractError(f"{policy.label}: {rule}")
@@ -156,7 +170,10 @@ def check_entry(policy: Policy) -> None:
     for here, traffic in TRIAL_WORLDS:
         how = here, TRIAL_ROUNDS, np.array([TRIAL_ROUNDS], np.int64), 0, 0, TRIAL_RUNS, traffic
         once, again = (run_block(policy, *how) for _ in range(2))
-        if once.regret.tolist() != again.regret.tolist() or once.plays.tolist() != again.plays.tolist():
+        if (
+            once.regret.tolist() != again.regret.tolist()
+            or once.plays.tolist() != again.plays.tolist()
+        ):
             raise ContractError(
                 f"{policy.label}: plays another game when it plays the same one again; {SEEDED}"
             )

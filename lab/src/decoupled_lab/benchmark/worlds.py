@@ -93,7 +93,10 @@ def alternating(draw: Draws, arms: int) -> Environment:
 
 def users(draw: Draws, arms: int) -> Environment:
     """Users with a level and tastes, each of whom comes for some rounds in a row."""
-    worth, tastes = draw.bell(draw.number(0.05, 0.2), arms), draw.bell(draw.number(0.05, 0.2), 60, arms)
+    worth, tastes = (
+        draw.bell(draw.number(0.05, 0.2), arms),
+        draw.bell(draw.number(0.05, 0.2), 60, arms),
+    )
     rows = np.clip(draw.between(0.3, 0.7, 60, 1) + worth + tastes, 0.0, 1.0)
     visits = np.repeat(draw.whole(60, 600), int(draw.ratio(1.0, 20.0)))
     return LossTable(np.round(rows, DIGITS), visits)
@@ -131,7 +134,9 @@ def late_bloomer(rounds: int, third: float) -> Environment:
 
 def redrawn(rounds: int) -> Environment:
     """Another of 16 arms is the best in each eighth of the rounds."""
-    means = np.where(np.arange(16) == np.array([[3], [11], [0], [7], [14], [5], [9], [2]]), 0.3, 0.5)
+    means = np.where(
+        np.arange(16) == np.array([[3], [11], [0], [7], [14], [5], [9], [2]]), 0.3, 0.5
+    )
     return LossTable(means, np.repeat(np.arange(8), -(-rounds // 8))[:rounds])
 
 
@@ -196,7 +201,11 @@ def mmlu(folder: Path) -> ContextTable | None:
         subject, length = kept["names"][kept["segment"]], np.asarray(kept["length"], np.int64)
     _check(file, MMLU, wrong, subject, length)
     bands = np.searchsorted(np.quantile(length, (1 / 3, 2 / 3)), length).tolist()
-    columns = {"segment": subject.tolist(), "band": [f"b{each}" for each in bands], "x": length.tolist()}
+    columns = {
+        "segment": subject.tolist(),
+        "band": [f"b{each}" for each in bands],
+        "x": length.tolist(),
+    }
     losses = (wrong + np.array([0.0, PRICE])) / (1.0 + PRICE)
     return ContextTable(losses, columns, ["segment"], order="shuffled")
 

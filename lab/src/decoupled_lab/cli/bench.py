@@ -31,11 +31,14 @@ def bench(
     repetitions: Annotated[int, typer.Option(min=3, help="Repetitions of every line.")] = 15,
     out: Annotated[Path, typer.Option(help="File for the lines as JSON.")] = Path("out/bench.json"),
     soak: Annotated[
-        float, typer.Option(min=0.0, help="With service: extra minutes, to check that memory stays flat.")
+        float,
+        typer.Option(min=0.0, help="With service: extra minutes, to check that memory stays flat."),
     ] = 0.0,
     against: Annotated[
         Path | None,
-        typer.Option(metavar="CHECKOUT", help="With engine: compare with the package of another checkout."),
+        typer.Option(
+            metavar="CHECKOUT", help="With engine: compare with the package of another checkout."
+        ),
     ] = None,
 ) -> None:
     """Measure speed, mostly as ratios of two programs that take turns."""
@@ -63,7 +66,9 @@ def bench(
         for line in chain(measured, lengthy):
             print(formatted(line), flush=True)
             lines.append({"group": name, "line": line.name, **line._asdict()})
-    write_atomically(out, json.dumps({"machine": timing.describe(), "lines": lines}, indent=1) + "\n")
+    write_atomically(
+        out, json.dumps({"machine": timing.describe(), "lines": lines}, indent=1) + "\n"
+    )
     print(f"\nWritten to {out}")
 
 
@@ -99,21 +104,28 @@ def benchmark(
     policy: Annotated[
         str,
         typer.Argument(
-            metavar="POLICY", help="A Python file such as my_policy.py, or a call such as 'Ladder()'."
+            metavar="POLICY",
+            help="A Python file such as my_policy.py, or a call such as 'Ladder()'.",
         ),
     ],
     name: Annotated[
         str | None,
         typer.Option(
-            "--policy", metavar="NAME", help="Which policy of the file: a name, or a call with its values."
+            "--policy",
+            metavar="NAME",
+            help="Which policy of the file: a name, or a call with its values.",
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small version: a minute.")] = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for results; a rerun resumes there. Default: out/benchmark/POLICY."),
+        typer.Option(
+            help="Folder for results; a rerun resumes there. Default: out/benchmark/POLICY."
+        ),
     ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes. Default: all cores.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes. Default: all cores.")
+    ] = None,
     data: Annotated[
         Path | None, typer.Option(help="Folder with recorded tables, for the tasks that need them.")
     ] = None,

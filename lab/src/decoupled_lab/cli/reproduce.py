@@ -30,13 +30,17 @@ def reproduce(
     experiments: Annotated[
         list[str] | None, typer.Argument(help=f"Any of {_experiments}. Default: all.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A small version: a minute or two.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small version: a minute or two.")
+    ] = False,
     runs: Annotated[
-        int | None, typer.Option(min=2, help="Runs of each policy. Default: 1,000, or 40 with --quick.")
+        int | None,
+        typer.Option(min=2, help="Runs of each policy. Default: 1,000, or 40 with --quick."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all randomness.")] = 0,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for results. Default: out/paper, or out/quick with --quick.")
+        Path | None,
+        typer.Option(help="Folder for results. Default: out/paper, or out/quick with --quick."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an earlier run.")] = False,
     data: Annotated[Path | None, typer.Option(help="Folder with MovieLens 100K (u.data).")] = None,
@@ -53,7 +57,9 @@ def reproduce(
     count = runs or (paper.QUICK_RUNS if quick else paper.FULL_RUNS)
     scale = Scale(count, quick, seed, device)
     if not quiet:
-        typer.echo(f"The paper's experiments, {count:,} runs each. The first time, this compiles code.")
+        typer.echo(
+            f"The paper's experiments, {count:,} runs each. The first time, this compiles code."
+        )
     if data:
         os.environ[FOLDER_VARIABLE] = str(data)  # also for the processes that compile
     kept = "finished work is kept; run the same command with --resume to continue"
@@ -84,7 +90,14 @@ def print_claims(sections: "Sequence[Section]", folder: Path, *, latex: bool = F
     from rich.table import Table
 
     from ..report.claims import FAILS, HOLDS, UNDECIDED
-    from ..report.page import CLAIMS_FILE, CLAIMS_TABLE_FILE, PAGE_FILE, TABLE_FILE, counted, decisive
+    from ..report.page import (
+        CLAIMS_FILE,
+        CLAIMS_TABLE_FILE,
+        PAGE_FILE,
+        TABLE_FILE,
+        counted,
+        decisive,
+    )
     from ..report.text import readable
 
     table = Table(title="What the paper says, and what was measured", show_lines=False)
@@ -98,9 +111,15 @@ def print_claims(sections: "Sequence[Section]", folder: Path, *, latex: bool = F
         table.add_row(f"[{colour}]{claim.verdict}[/]", readable(claim.statement), decisive(claim))
     console = Console()
     console.print(table)
-    print("Verdicts: " + ", ".join(f"{number} {kind}" for kind, number in counted(claims).items()) + ".")
+    print(
+        "Verdicts: "
+        + ", ".join(f"{number} {kind}" for kind, number in counted(claims).items())
+        + "."
+    )
     if any(claim.verdict == UNDECIDED for claim in claims):
-        print("Undecided: there are too few runs to tell. It does not mean that the claim is wrong.")
+        print(
+            "Undecided: there are too few runs to tell. It does not mean that the claim is wrong."
+        )
     for warning in [each for section in sections for each in section.warnings]:
         console.print(warning, style="bold red", markup=False)
     print(f"Figures and data are in {folder}; the claims as data in {folder / CLAIMS_FILE}.")

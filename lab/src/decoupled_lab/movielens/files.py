@@ -156,5 +156,7 @@ def _checked(path: Path, publication: Publication) -> bytes:
 
 
 def _unavailable(reason: str) -> StorageError:
-    remedy = f"set {FOLDER_VARIABLE} to a folder that holds {FOLDER}/{DATA_FILE}, or use data='stand-in'"
+    remedy = (
+        f"set {FOLDER_VARIABLE} to a folder that holds {FOLDER}/{DATA_FILE}, or use data='stand-in'"
+    )
     return StorageError.of("data", FOLDER, f"is not available ({reason})", remedy)

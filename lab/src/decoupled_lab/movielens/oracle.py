@@ -43,7 +43,9 @@ def ridge_biases(ratings: Ratings, penalty: float) -> Biases:
     users, movies = ratings.shape
     count = len(ratings)
     # A row for each rating, with ones for the level, the user and the movie.
-    columns = np.stack([np.zeros(count, np.int64), 1 + ratings.users, 1 + users + ratings.movies], axis=1)
+    columns = np.stack(
+        [np.zeros(count, np.int64), 1 + ratings.users, 1 + users + ratings.movies], axis=1
+    )
     entries = np.ones(3 * count), columns.ravel(), np.arange(0, 3 * count + 1, 3)
     design: Any = csr_array(entries, shape=(count, 1 + users + movies))
     penalties = np.full(1 + users + movies, penalty)

@@ -15,7 +15,12 @@ USERS, MOVIES, STARS = 943, 1682, 5
 REMEDY = "download the file again"
 
 # The columns of a line, with the smallest and largest value of each; times are in seconds, up to the year 2100.
-COLUMNS = (("user", 1, USERS), ("movie", 1, MOVIES), ("rating", 1, STARS), ("timestamp", 0, 4_102_444_800))
+COLUMNS = (
+    ("user", 1, USERS),
+    ("movie", 1, MOVIES),
+    ("rating", 1, STARS),
+    ("timestamp", 0, 4_102_444_800),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +50,12 @@ class Ratings:
     def where(self, kept: Bools) -> Self:
         """A subset of the ratings, with the same number of users and movies."""
         return type(self)(
-            self.users[kept], self.movies[kept], self.stars[kept], self.times[kept], self.shape, self.digest
+            self.users[kept],
+            self.movies[kept],
+            self.stars[kept],
+            self.times[kept],
+            self.shape,
+            self.digest,
         )
 
 
@@ -63,12 +73,16 @@ def parse_ratings(content: bytes, name: str = "u.data") -> Ratings:
         raise ParameterError(f"{name}: has no whole line; {REMEDY}")
     if lines.pop():
         raise ParameterError(f"{name}, line {len(lines) + 1}: is cut short; {REMEDY}")
-    values = np.array([_parsed(line, f"{name}, line {n}") for n, line in enumerate(lines, 1)], np.int64)
+    values = np.array(
+        [_parsed(line, f"{name}, line {n}") for n, line in enumerate(lines, 1)], np.int64
+    )
     users, movies = values[:, 0] - 1, values[:, 1] - 1
     _check_repeats(users * MOVIES + movies, name)
     shape = (int(users.max()) + 1, int(movies.max()) + 1)
     digest = hashlib.sha256(content).hexdigest()
-    return Ratings(users, movies, values[:, 2].astype(np.float64), values[:, 3].copy(), shape, digest)
+    return Ratings(
+        users, movies, values[:, 2].astype(np.float64), values[:, 3].copy(), shape, digest
+    )
 
 
 def _parsed(line: bytes, place: str) -> list[int]:
@@ -149,16 +163,22 @@ def stand_in(seed: int = 0) -> bytes:
     times = FIRST_SECOND + begin[users] + rng.integers(0, SESSION, RATINGS)
     order = rng.permutation(RATINGS)
     columns = np.stack([users + 1, movies + 1, stars, times], axis=1)[order].tolist()
-    return "".join(f"{user}\t{movie}\t{star}\t{when}\n" for user, movie, star, when in columns).encode()
+    return "".join(
+        f"{user}\t{movie}\t{star}\t{when}\n" for user, movie, star, when in columns
+    ).encode()
 
 
 def _pairs(rng: np.random.Generator, appeal: Floats) -> tuple[Ints, Ints]:
     """Draw the movies that each user rates, without replacement, by their appeal."""
     # The largest of appeal + Gumbel noise are draws without replacement in proportion to exp(appeal).
     keys = appeal + rng.gumbel(size=(USERS, MOVIES))
-    keys[np.arange(MOVIES) % USERS, np.arange(MOVIES)] = np.inf  # every movie is rated at least once
+    keys[np.arange(MOVIES) % USERS, np.arange(MOVIES)] = (
+        np.inf
+    )  # every movie is rated at least once
     places = np.empty((USERS, MOVIES), np.int64)
-    np.put_along_axis(places, np.argsort(-keys, axis=1, kind="stable"), np.arange(MOVIES)[None, :], axis=1)
+    np.put_along_axis(
+        places, np.argsort(-keys, axis=1, kind="stable"), np.arange(MOVIES)[None, :], axis=1
+    )
     rated: Bools = places < _counts(rng)[:, None]
     users, movies = np.nonzero(rated)
     return users, movies
@@ -181,5 +201,7 @@ def _stars(rng: np.random.Generator, users: Ints, movies: Ints, appeal: Floats) 
     tastes = rng.normal(0.0, 1.0, (USERS, RANK))
     traits = rng.normal(0.0, 0.17, (MOVIES, RANK))
     mean = 3.2 + of_users[users] + of_movies[movies] + (tastes[users] * traits[movies]).sum(axis=1)
-    stars: Ints = np.clip(np.round(mean + rng.normal(0.0, 0.85, len(users))), 1, STARS).astype(np.int64)
+    stars: Ints = np.clip(np.round(mean + rng.normal(0.0, 0.85, len(users))), 1, STARS).astype(
+        np.int64
+    )
     return stars

@@ -67,5 +67,7 @@ EXPERIMENTS = {
 # fmt: on
 # Names for several at once. Of what is not in the quick version, one experiment is about the systems that the paper names.
 GROUPS = {
-    "beyond": tuple(name for name, each in EXPERIMENTS.items() if not each.in_quick and name != "systems")
+    "beyond": tuple(
+        name for name, each in EXPERIMENTS.items() if not each.in_quick and name != "systems"
+    )
 }

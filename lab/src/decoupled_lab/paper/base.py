@@ -56,7 +56,9 @@ class PaperExperiment:
 
     unit: ClassVar[str] = "rounds"
     on_device: ClassVar[bool] = False  # whether all of it can run on a GPU
-    times: ClassVar[bool] = False  # whether it measures times, which other work on the machine disturbs
+    times: ClassVar[bool] = (
+        False  # whether it measures times, which other work on the machine disturbs
+    )
     file: ClassVar[str] = ""  # of its plain values, if it has any
 
     def units(self, scale: Scale) -> int:
@@ -106,7 +108,9 @@ class Simulated(PaperExperiment):
         return code_of(self.plans(scale).values(), scale.device)
 
     def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
-        plans = {name: replace(plan, device=scale.device) for name, plan in self.plans(scale).items()}
+        plans = {
+            name: replace(plan, device=scale.device) for name, plan in self.plans(scale).items()
+        }
         if scale.device != "cpu":
             # A GPU has room for several plans of a thousand runs; a CPU is kept busy by one.
             with ThreadPoolExecutor(PLANS_ON_DEVICE) as threads:
@@ -118,7 +122,11 @@ class Simulated(PaperExperiment):
                 end.result()
         for name, plan in plans.items():
             simulated(
-                plan, folder, name, advance if scale.device == "cpu" else lambda done: None, self.keep_runs
+                plan,
+                folder,
+                name,
+                advance if scale.device == "cpu" else lambda done: None,
+                self.keep_runs,
             )
         if self.file and not (folder / self.file).exists():
             write_atomically(folder / self.file, json.dumps(self.beside(scale), indent=1))
@@ -143,7 +151,9 @@ def formatted_extent(sizes: Iterable[tuple[int, int]]) -> str:
     return f"{', '.join(listed)}{',' if len(listed) > 1 else ''} for each policy."
 
 
-def simulated(plan: Plan, folder: Path, name: str, advance: Advance, keep_runs: bool = False) -> None:
+def simulated(
+    plan: Plan, folder: Path, name: str, advance: Advance, keep_runs: bool = False
+) -> None:
     """Make sure that the results of a plan are saved, under a name."""
     finish(plan, _place(folder, name), advance, keep_runs)
     note(folder, name)
@@ -188,7 +198,9 @@ def device_code(plans: Iterable[Plan]) -> dict[object, Callable[[], object]]:
     from decoupled.simulation.gpu.launch import compile_kernel, kernel_name
 
     return {
-        ("cuda", kernel_name(policy, plan.environment)): partial(compile_kernel, policy, plan.environment)
+        ("cuda", kernel_name(policy, plan.environment)): partial(
+            compile_kernel, policy, plan.environment
+        )
         for plan in plans
         for policy in plan.policies
     }

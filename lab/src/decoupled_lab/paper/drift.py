@@ -20,7 +20,12 @@ SEED = 4501  # of the walks; no value of a policy was chosen on any world here
 STEPS = 1_000  # of a walk
 PHASES = 8
 OURS, PAPER, TOP_TWO = Ladder(), FTPL(), TopTwo()
-POLICIES = {PAPER: "FTPL", TOP_TWO: "TopTwo()", WITHOUT_MEMORY: "Ladder(memory=None)", OURS: "Ladder()"}
+POLICIES = {
+    PAPER: "FTPL",
+    TOP_TWO: "TopTwo()",
+    WITHOUT_MEMORY: "Ladder(memory=None)",
+    OURS: "Ladder()",
+}
 PERIODIC, STILL = "periodic", "nothing changes"
 
 
@@ -28,7 +33,9 @@ def walk(arms: int, step: float, horizon: int) -> LossTable:
     """Mean losses that take a thousand normal steps, and turn back at 0 and 1."""
     draw = np.random.default_rng((SEED, arms))
     path = draw.random(arms) + step * draw.normal(size=(STEPS, arms)).cumsum(axis=0)
-    return LossTable(np.abs((path + 1.0) % 2.0 - 1.0).round(4), STEPS * np.arange(horizon) // horizon)
+    return LossTable(
+        np.abs((path + 1.0) % 2.0 - 1.0).round(4), STEPS * np.arange(horizon) // horizon
+    )
 
 
 def bloomer(horizon: int) -> LossTable:
@@ -78,8 +85,13 @@ class Drift(Simulated):
         cells = self.results(folder)
         regrets = {}  # of every run, by world and the policy's name
         for title, results in cells.items():
-            lead, known = lead_of_moving(title, results.horizon)[-1], policies(title, results.horizon)
-            regrets[title] = {name: results.final_regret(policy) + lead for policy, name in known.items()}
+            lead, known = (
+                lead_of_moving(title, results.horizon)[-1],
+                policies(title, results.horizon),
+            )
+            regrets[title] = {
+                name: results.final_regret(policy) + lead for policy, name in known.items()
+            }
         return Section(told("drift"), tuple(claims(regrets)), (picture(cells),), (table(regrets),))
 
 
@@ -112,7 +124,9 @@ def table(regrets: dict[str, dict[str, Floats]]) -> ReportTable:
         cells += [""] * (len(names) - len(cells))
         rows.append((title, *cells, f"{ratio.value:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"))
     head = ("", *names, "Ladder() over Ladder(memory=None)")
-    return ReportTable("Regret against the best arm of each round, with 95 % intervals", head, tuple(rows))
+    return ReportTable(
+        "Regret against the best arm of each round, with 95 % intervals", head, tuple(rows)
+    )
 
 
 def claims(regrets: dict[str, dict[str, Floats]]) -> list[Claim]:

@@ -54,15 +54,23 @@ class Horizon(Simulated):
         }
         for arms in ARMS:
             for factor, world in worlds(arms, HORIZON).items():
-                plans[f"K = {arms}, {factor}"] = make_plan(POLICIES, world, HORIZON, some, scale.seed, 1)
+                plans[f"K = {arms}, {factor}"] = make_plan(
+                    POLICIES, world, HORIZON, some, scale.seed, 1
+                )
         for horizon in HORIZONS[: 2 if scale.quick else 3]:
             for factor, world in worlds(ARMS_OF_HORIZONS, horizon).items():
-                plans[f"T = {horizon}, {factor}"] = make_plan(POLICIES, world, horizon, some, scale.seed, 1)
+                plans[f"T = {horizon}, {factor}"] = make_plan(
+                    POLICIES, world, horizon, some, scale.seed, 1
+                )
         return plans
 
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
-        long = {name.removeprefix("long "): each for name, each in cells.items() if name.startswith("long")}
+        long = {
+            name.removeprefix("long "): each
+            for name, each in cells.items()
+            if name.startswith("long")
+        }
         by_arms, by_horizon = worst_gaps(cells, "K"), worst_gaps(cells, "T")
         last = next(iter(long.values())).horizon
         title = f"Stochastic regret up to T = {last:,}"
@@ -71,12 +79,19 @@ class Horizon(Simulated):
             growth_picture(by_arms, by_horizon),
             bounds_picture(long),
         )
-        parts = [setup.late_share(name, results, "FTPL", 0.1, len(long)) for name, results in long.items()]
+        parts = [
+            setup.late_share(name, results, "FTPL", 0.1, len(long))
+            for name, results in long.items()
+        ]
         words = {"last": f"{last:,}", "logarithm": f"{1.0 / math.log10(last):.2f}"}
         ends = [exponents("K", by_arms["FTPL"])[-1], exponents("T", by_horizon["FTPL"])[-1]]
         claims = (judge("horizon-constant", parts, **words), judge("horizon-root", ends))
         rows = tuple(
-            (f"{NAMES[policy]}, {each.of}", f"{each.value:.2f}", f"{each.low:.2f} to {each.high:.2f}")
+            (
+                f"{NAMES[policy]}, {each.of}",
+                f"{each.value:.2f}",
+                f"{each.low:.2f} to {each.high:.2f}",
+            )
             for axis, regrets in (("K", by_arms), ("T", by_horizon))
             for policy, known in regrets.items()
             for each in exponents(axis, known)
@@ -99,16 +114,21 @@ def bounds_picture(long: dict[str, Results]) -> Picture:
             "√(KT), the order of the lower bound": np.sqrt(arms * rounds),
             "theorem A (ours)": np.array([bounds.theorem_a(int(t), arms) for t in rounds]),
         }
-        measured = Series("FTPL, measured", rounds, results.data.regret_mean.sel(policy="FTPL").values)
+        measured = Series(
+            "FTPL, measured", rounds, results.data.regret_mean.sel(policy="FTPL").values
+        )
         others = [
-            Series(label, rounds, line, None, at) for at, (label, line) in enumerate(lines.items(), 1)
+            Series(label, rounds, line, None, at)
+            for at, (label, line) in enumerate(lines.items(), 1)
         ]
         panels.append(Panel(name, (measured, *others), log_x=True, log_y=True))
     caption = (
         "Mean regret of FTPL at $c = 2$ and $\\alpha = 3$ on the two stochastic instances, with the bounds of theorems 3.1 and 3.2, and of our theorem A. The constants are those of the proofs; "
         "the statements hide most of them. The adversarial lower bound is shown by its order. It need not hold on these instances."
     )
-    return Picture("horizon-bounds", "Measured regret and its bounds", caption, tuple(panels), columns=2)
+    return Picture(
+        "horizon-bounds", "Measured regret and its bounds", caption, tuple(panels), columns=2
+    )
 
 
 def worst_gaps(cells: dict[str, Results], axis: str) -> Regrets:
@@ -188,14 +208,17 @@ class AdaptiveAdversaries(Simulated):
 
     def section(self, folder: Path) -> Section:
         grown: Growth = {
-            world: {axis: {label: {} for label in CONTENDER_NAMES} for axis in "KT"} for world in WORLDS
+            world: {axis: {label: {} for label in CONTENDER_NAMES} for axis in "KT"}
+            for world in WORLDS
         }
         for name, results in self.results(folder).items():
             world, place = name.split(", ")
             axis, at = place[0], int(place.split("= ")[1])
             for label in CONTENDER_NAMES:
                 grown[world][axis][label][at] = results.final_regret(label)
-        panels = tuple(adaptive_panel(world, axis, grown[world][axis]) for world in WORLDS for axis in "TK")
+        panels = tuple(
+            adaptive_panel(world, axis, grown[world][axis]) for world in WORLDS for axis in "TK"
+        )
         picture = Picture(
             "watched",
             "Regret against adaptive adversaries, and $\\sqrt{KT}$",
@@ -203,7 +226,9 @@ class AdaptiveAdversaries(Simulated):
             panels,
             columns=2,
         )
-        return Section(told("watched"), adaptive_claims(grown), (picture,), (adaptive_table(grown),))
+        return Section(
+            told("watched"), adaptive_claims(grown), (picture,), (adaptive_table(grown),)
+        )
 
 
 def adaptive_claims(grown: Growth) -> tuple[Claim, ...]:
@@ -241,7 +266,11 @@ def adaptive_claims(grown: Growth) -> tuple[Claim, ...]:
             )
             for rival in RIVALS
         ]
-    return judge("watched-growth", ends), judge("watched-lower", lower), judge("watched-behind", behind)
+    return (
+        judge("watched-growth", ends),
+        judge("watched-lower", lower),
+        judge("watched-behind", behind),
+    )
 
 
 def adaptive_table(grown: Growth) -> ReportTable:
@@ -250,7 +279,10 @@ def adaptive_table(grown: Growth) -> ReportTable:
     for world, axes in grown.items():
         for axis in "TK":
             for label, known in axes[axis].items():
-                means = [f"{each.mean():,.0f} ({np.quantile(each, 0.99):,.0f})" for each in known.values()]
+                means = [
+                    f"{each.mean():,.0f} ({np.quantile(each, 0.99):,.0f})"
+                    for each in known.values()
+                ]
                 slopes = zip(pairwise(known), exponents(axis, known), strict=True)
                 steps = [f"{low:,} to {high:,}: {slope.value:.2f}" for (low, high), slope in slopes]
                 name = f"{world}, by {axis}: {CONTENDER_NAMES[label]}"

@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from decoupled.base import Floats
-from decoupled.environments import AdaptiveAlternating, Alternating, Environment, LossTable, PunishLast
+from decoupled.environments import (
+    AdaptiveAlternating,
+    Alternating,
+    Environment,
+    LossTable,
+    PunishLast,
+)
 from decoupled.plots import Panel, Picture, Series
 from decoupled.policies import FTPL, Ladder, Policy, TopTwo
 from decoupled.simulation import Plan, make_plan, run_plan, simulate
@@ -54,7 +60,10 @@ def family(count: int, seed: int) -> list[Instance]:
     drawn = []
     for i, kind in zip(range(count), cycle(KINDS), strict=False):
         draw = np.random.default_rng([seed, i])
-        arms, horizon = int(draw.choice(ARMS)), int(draw.choice(HORIZONS, p=(0.15, 0.25, 0.45, 0.15)))
+        arms, horizon = (
+            int(draw.choice(ARMS)),
+            int(draw.choice(HORIZONS, p=(0.15, 0.25, 0.45, 0.15))),
+        )
         drawn.append(Instance(kind, KINDS[kind](draw, arms), horizon))
     return drawn
 
@@ -162,7 +171,11 @@ KINDS: dict[str, Callable[[np.random.Generator, int], Environment]] = {
 
 
 COUNT, SEED = 96, 1009  # neither tuned on nor looked at before the values were fixed
-POLICIES: dict[Policy, str] = {**CONTENDERS, TWO_RUNGS: "The ladder with two rungs", TopTwo(): "Top two"}
+POLICIES: dict[Policy, str] = {
+    **CONTENDERS,
+    TWO_RUNGS: "The ladder with two rungs",
+    TopTwo(): "Top two",
+}
 PAPER, OURS = FTPL(), Ladder()
 
 
@@ -197,13 +210,17 @@ class HeldOut(Recorded):
         regrets = []
         for plan in self.plans(scale):
             results = run_plan(plan, curves="moments", report=lambda done, seconds: advance(done))
-            regrets.append({policy.label: results.final_regret(policy).tolist() for policy in POLICIES})
+            regrets.append(
+                {policy.label: results.final_regret(policy).tolist() for policy in POLICIES}
+            )
         return {"regrets": regrets}
 
     def regrets(self, folder: Path) -> Cells:
         """Each instance with the regrets of every policy, one number per run."""
         saved = self.saved(folder)
-        kept = [{label: np.array(each) for label, each in cell.items()} for cell in saved["regrets"]]
+        kept = [
+            {label: np.array(each) for label, each in cell.items()} for cell in saved["regrets"]
+        ]
         return list(zip(self.instances(Scale(**saved["scale"])), kept, strict=True))
 
     def extent(self, folder: Path) -> str:
@@ -251,7 +268,9 @@ def claims(cells: Cells) -> list[Claim]:
     ours = log_ratios(cells, OURS)
     single = []
     for place, (instance, kept) in enumerate(cells):
-        name = f"{place}: {instance.kind}, K = {instance.environment.arms}, T = {instance.horizon:,}"
+        name = (
+            f"{place}: {instance.kind}, K = {instance.environment.arms}, T = {instance.horizon:,}"
+        )
         above, below = (counted_regret(instance, kept[policy.label]) for policy in (OURS, PAPER))
         single.append(ratio_of(name, above, below, len(cells)))
     over_rivals = [
@@ -262,7 +281,9 @@ def claims(cells: Cells) -> list[Claim]:
     return [
         judge("held-out-mean", [geometric("all instances", ours)]),
         judge("held-out-tail", [geometric("all instances", log_ratios(cells, OURS, tail=True))]),
-        judge("held-out-punished", [geometric(f"{len(among)} punishing adversaries", ours_punished)]),
+        judge(
+            "held-out-punished", [geometric(f"{len(among)} punishing adversaries", ours_punished)]
+        ),
         judge("held-out-worst", single),
         judge("held-out-rivals", over_rivals),
         judge("held-out-centred", [geometric("punishing adversaries", over_centred)]),
@@ -275,7 +296,9 @@ def table(cells: Cells) -> ReportTable:
     for policy, name in POLICIES.items():
         means = log_ratios(cells, policy)
         punished = log_ratios(punishing(cells), policy)
-        parts = (geometric("", logs) for logs in (means, log_ratios(cells, policy, tail=True), punished))
+        parts = (
+            geometric("", logs) for logs in (means, log_ratios(cells, policy, tail=True), punished)
+        )
         shown = (f"{part.value:.3f} ({part.low:.2f} to {part.high:.2f})" for part in parts)
         rows.append((name, *shown, f"{np.exp(means.max()):.2f}"))
     head = ("", "mean regret", "95th percentile", "punishing adversaries", "worst instance")
@@ -289,7 +312,9 @@ def picture(cells: Cells) -> Picture:
         for title, among in (("all instances", cells), ("punishing adversaries", punishing(cells)))
     )  # fmt: skip
     caption = f"Ratio of mean regrets to the paper's FTPL on {len(cells)} instances. A curve below 1 is better than the paper's policy."
-    return Picture("held-out", "Regret over the paper's, instance by instance", caption, panels, columns=2)
+    return Picture(
+        "held-out", "Regret over the paper's, instance by instance", caption, panels, columns=2
+    )
 
 
 def sorted_ratios(cells: Cells) -> tuple[Series, ...]:

@@ -69,7 +69,9 @@ class Judges(Simulated):
             traffic[title + WITH] = Traffic(judge=says, labels=LABELS)
         world = Bernoulli(rewards=[1.0 - mean for mean in MEANS])
         sizes = HORIZON, scale.fewer(5), scale.seed, 50
-        return {name: make_plan(Ladder(), world, *sizes, traffic=each) for name, each in traffic.items()}
+        return {
+            name: make_plan(Ladder(), world, *sizes, traffic=each) for name, each in traffic.items()
+        }
 
     def beside(self, scale: Scale) -> dict[str, Any]:
         count = scale.most(4) if scale.quick else 3 * scale.runs // 10
@@ -78,10 +80,14 @@ class Judges(Simulated):
             for title in JUDGES
             for how in (ALONE, WITH)
         }
-        tasks = [(*name, scale.seed + run) for name, among in counts.items() for run in range(among)]
+        tasks = [
+            (*name, scale.seed + run) for name, among in counts.items() for run in range(among)
+        ]
         with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as processes:
             found = processes.map(verdict_of, tasks, chunksize=4)
-            return {"".join(name): [next(found) for _ in range(among)] for name, among in counts.items()}
+            return {
+                "".join(name): [next(found) for _ in range(among)] for name, among in counts.items()
+            }
 
     def section(self, folder: Path) -> Section:
         cells, verdicts = self.results(folder), self.saved(folder)
@@ -96,9 +102,15 @@ def picture(cells: dict[str, Results]) -> Picture:
     """Regret by round, a panel for each judge."""
     panels = []
     for title in JUDGES:
-        known = {"the judge alone": title + ALONE, "true losses in a tenth": GOLD, "labels": title + WITH}
+        known = {
+            "the judge alone": title + ALONE,
+            "true losses in a tenth": GOLD,
+            "labels": title + WITH,
+        }
         lines = [cells[name].series([short])[0] for short, name in known.items()]
-        panels.append(Panel(title, tuple(each._replace(style=style) for style, each in enumerate(lines))))
+        panels.append(
+            Panel(title, tuple(each._replace(style=style) for style, each in enumerate(lines)))
+        )
     caption = f"Mean regret in true losses over {cells[GOLD].runs:,} runs, with 95 % intervals. The scales differ."
     return Picture("judges", "Regret by the judge", caption, tuple(panels), columns=2)
 
@@ -114,7 +126,10 @@ def claims(cells: dict[str, Results], verdicts: dict[str, Any]) -> list[Claim]:
     """What a judge costs, and what labels change."""
 
     def regret(titles: Collection[str], how: str) -> list[Measure]:
-        return [mean_of(title, cells[title + how].final_regret(Ladder()), len(titles)) for title in titles]
+        return [
+            mean_of(title, cells[title + how].final_regret(Ladder()), len(titles))
+            for title in titles
+        ]
 
     def share(title: str, column: int) -> Measure:
         known = counted(verdicts[title + WITH])

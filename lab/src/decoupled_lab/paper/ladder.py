@@ -109,7 +109,9 @@ class Rungs(Recorded):
             )
             panels.append(Panel(world, series, y_label="weight of the rung", log_x=True))
         caption = f"Means of {len(weights[BENIGN])} runs with {ARMS} arms."
-        picture = Picture("rungs", "Weights of the rungs by round", caption, tuple(panels), columns=2)
+        picture = Picture(
+            "rungs", "Weights of the rungs by round", caption, tuple(panels), columns=2
+        )
         return Section(told("rungs"), tuple(claims(weights)), (picture,))
 
 
@@ -123,7 +125,11 @@ BLOOMER_ARMS = 3
 HORIZONS = (14_000, 56_000)
 OURS, WITHOUT = Ladder(), Ladder(uniform_share=0.0)
 BLOOMER_POLICIES: tuple[Policy, ...] = (FTPL(), OURS, WITHOUT)
-BLOOMER_NAMES = {FTPL().label: "FTPL", OURS.label: "Ladder()", WITHOUT.label: "Ladder(uniform_share=0)"}
+BLOOMER_NAMES = {
+    FTPL().label: "FTPL",
+    OURS.label: "Ladder()",
+    WITHOUT.label: "Ladder(uniform_share=0)",
+}
 
 
 def late_bloomer(horizon: int, third: float = 0.5) -> LossTable:
@@ -144,7 +150,12 @@ class LateBloomer(Simulated):
         thirds = {"": 0.5, ", third arm at 0.501": 0.501}
         return {
             f"T = {horizon:,}{name}": make_plan(
-                BLOOMER_POLICIES, late_bloomer(horizon, third), horizon, scale.fewer(20), scale.seed, 50
+                BLOOMER_POLICIES,
+                late_bloomer(horizon, third),
+                horizon,
+                scale.fewer(20),
+                scale.seed,
+                50,
             )
             for horizon in HORIZONS[: 1 if scale.quick else None]
             for name, third in thirds.items()
@@ -164,5 +175,10 @@ class LateBloomer(Simulated):
             return [mean_of(name, share, len(cells)) for name, share in shares.items()]
 
         # The ladder's regret against sqrt(KT), and what the uniform share is worth.
-        claims = (judge("late-bloomer-mended", scaled(OURS)), judge("late-bloomer-share", scaled(WITHOUT)))
-        return Section(told("late-bloomer"), claims, (picture,), (regret_table(cells, BLOOMER_NAMES),))
+        claims = (
+            judge("late-bloomer-mended", scaled(OURS)),
+            judge("late-bloomer-share", scaled(WITHOUT)),
+        )
+        return Section(
+            told("late-bloomer"), claims, (picture,), (regret_table(cells, BLOOMER_NAMES),)
+        )

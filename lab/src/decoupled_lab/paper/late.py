@@ -14,12 +14,23 @@ from ..report.claims import Claim, Measure, mean_of, ratio_of
 from ..report.page import Section
 from ..theory import bounds
 from .base import HORIZON, Scale, Simulated, judge, told
-from .setup import BENCHMARKS, WITHOUT_MEMORY, mean_series, regret_picture, regret_ratio, regret_table
+from .setup import (
+    BENCHMARKS,
+    WITHOUT_MEMORY,
+    mean_series,
+    regret_picture,
+    regret_ratio,
+    regret_table,
+)
 
 ARMS, GAP = 8, 0.125
 DELAYS = (0, 10, 40, 200)
 OURS, PAPER = Ladder(), FTPL(c=0.34)  # at this c the bound is smallest with prompt feedback
-NAMES = {PAPER.label: "FTPL(c=0.34)", WITHOUT_MEMORY.label: "Ladder(memory=None)", OURS.label: "Ladder()"}
+NAMES = {
+    PAPER.label: "FTPL(c=0.34)",
+    WITHOUT_MEMORY.label: "Ladder(memory=None)",
+    OURS.label: "Ladder()",
+}
 ALTERNATING = Alternating(ARMS, GAP)
 # From the rounds and the delay, by the policy that the theorem is about.
 BOUNDS: dict[Policy, tuple[str, Callable[[int, int], float]]] = {
@@ -60,7 +71,9 @@ class Late(Simulated):
         horizon = HORIZON // 4 if scale.quick else HORIZON
         policies = (PAPER, WITHOUT_MEMORY, OURS)
         return {
-            title: make_plan(policies, world, horizon, scale.fewer(2), scale.seed, 50, traffic=traffic)
+            title: make_plan(
+                policies, world, horizon, scale.fewer(2), scale.seed, 50, traffic=traffic
+            )
             for title, (world, traffic) in worlds(horizon).items()
         }
 
@@ -68,7 +81,10 @@ class Late(Simulated):
         cells = self.results(folder)
         others = {name: each for name, each in cells.items() if name not in map(by_delay, DELAYS)}
         title = "Random delays, lost feedback, and a world made for delay"
-        pictures = (delay_picture(cells), regret_picture("late-others", title, others, 2, names=NAMES))
+        pictures = (
+            delay_picture(cells),
+            regret_picture("late-others", title, others, 2, names=NAMES),
+        )
         return Section(told("late"), tuple(claims(cells)), pictures, (regret_table(cells, NAMES),))
 
 
@@ -76,7 +92,9 @@ def delay_picture(cells: dict[str, Results]) -> Picture:
     """Regret by delay, and the bounds."""
     at, prompt = np.array(DELAYS, float), cells[by_delay(0)]
     series = [
-        mean_series(name, at, [cells[by_delay(delay)].final_regret(label) for delay in DELAYS], style)
+        mean_series(
+            name, at, [cells[by_delay(delay)].final_regret(label) for delay in DELAYS], style
+        )
         for style, (label, name) in enumerate(NAMES.items())
     ]
     for place, (policy, (theorem, bound)) in enumerate(BOUNDS.items(), len(series)):
@@ -84,7 +102,9 @@ def delay_picture(cells: dict[str, Results]) -> Picture:
         series.append(Series(f"{theorem}, for {NAMES[policy.label]}", at, line, None, place))
     series.append(Series("gap x T", at, np.full(len(at), GAP * prompt.horizon), None, len(series)))
     panel = Panel("alternating losses", tuple(series), "delay in rounds", "regret", log_y=True)
-    caption = f"Mean regret at T = {prompt.horizon:,} over {prompt.runs:,} runs, with 95 % intervals."
+    caption = (
+        f"Mean regret at T = {prompt.horizon:,} over {prompt.runs:,} runs, with 95 % intervals."
+    )
     return Picture("late", "Regret by delay, and its bounds", caption, (panel,))
 
 
@@ -135,7 +155,13 @@ class Looks(Simulated):
         horizon = HORIZON // 4 if scale.quick else HORIZON
         return {
             by_share(title, share): make_plan(
-                (PAPER, OURS), world, horizon, scale.fewer(2), scale.seed, 50, traffic=Traffic(slice=share)
+                (PAPER, OURS),
+                world,
+                horizon,
+                scale.fewer(2),
+                scale.seed,
+                50,
+                traffic=Traffic(slice=share),
             )
             for title, world in BENCHMARKS.items()
             for share in SHARES
@@ -154,16 +180,22 @@ def looks_picture(cells: dict[str, Results]) -> Picture:
     for title, world in BENCHMARKS.items():
         here = [cells[by_share(title, share)] for share in SHARES]
         series = [
-            mean_series(NAMES[policy.label], at, [each.final_regret(policy) for each in here], style)
+            mean_series(
+                NAMES[policy.label], at, [each.final_regret(policy) for each in here], style
+            )
             for style, policy in enumerate((PAPER, OURS))
         ]
         most = [bounds.theorem_h(first.horizon, world.arms, share, PAPER) for share in SHARES]
-        least = [bounds.looks_lower_bound(first.horizon, world.arms, s * first.horizon) for s in SHARES]
+        least = [
+            bounds.looks_lower_bound(first.horizon, world.arms, s * first.horizon) for s in SHARES
+        ]
         series += [
             Series(f"theorem H1, for {NAMES[PAPER.label]}", at, np.array(most), None, 2),
             Series("theorem H2, for any policy and its worst losses", at, np.array(least), None, 3),
         ]
-        panels.append(Panel(title, tuple(series), "share that explores", "regret", log_x=True, log_y=True))
+        panels.append(
+            Panel(title, tuple(series), "share that explores", "regret", log_x=True, log_y=True)
+        )
     caption = f"Mean regret at T = {first.horizon:,} over {first.runs:,} runs, with 95 % intervals."
     title = "Regret by the share of the decisions that explore"
     return Picture("looks", title, caption, tuple(panels), columns=1)
@@ -177,7 +209,10 @@ def looks_claims(cells: dict[str, Results]) -> list[Claim]:
             whole = cells[by_share(title, 1.0)].final_regret(policy)
             for share in SHARES:
                 here = cells[by_share(title, share)]
-                name, regret = f"{NAMES[policy.label]}, {by_share(title, share)}", here.final_regret(policy)
+                name, regret = (
+                    f"{NAMES[policy.label]}, {by_share(title, share)}",
+                    here.final_regret(policy),
+                )
                 bound = bounds.theorem_h(here.horizon, world.arms, share, policy)
                 bounded.append(mean_of(name, regret / bound, count))
                 if share < 1.0:

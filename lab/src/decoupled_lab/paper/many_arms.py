@@ -24,7 +24,9 @@ from .setup import named_panel, regret_table
 
 PAPER = FTPL(ranking="strata")
 OURS = Ladder()
-CENTRED = FTPL(c=0.5, c_exploit=3.0, estimator="centred", lam=0.15, schedule="losses", ranking="strata")
+CENTRED = FTPL(
+    c=0.5, c_exploit=3.0, estimator="centred", lam=0.15, schedule="losses", ranking="strata"
+)
 IN_STRATA = (PAPER.label, CENTRED.label)
 NAMES = {
     PAPER.label: "FTPL, strata",
@@ -50,7 +52,9 @@ class ManyArms(Simulated):
 
     def catalogue(self, scale: Scale) -> tuple[Catalogue, int, int]:
         """The items, the rounds and the runs: ten rounds per item, so that every item can be tried."""
-        return (Catalogue(3_000), 30_000, 4) if scale.quick else (Catalogue(LARGEST), 10 * LARGEST, 2)
+        return (
+            (Catalogue(3_000), 30_000, 4) if scale.quick else (Catalogue(LARGEST), 10 * LARGEST, 2)
+        )
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
         films = MovieLens(MOVIES, data=source()["data"])
@@ -60,7 +64,9 @@ class ManyArms(Simulated):
         spacing = {"count": 41, "spacing": "log"}
         return {
             "films": make_plan(everyone, films, rounds, runs, scale.seed, 50),
-            "catalogue": make_plan((PAPER, CENTRED), items, item_rounds, item_runs, scale.seed, spacing),
+            "catalogue": make_plan(
+                (PAPER, CENTRED), items, item_rounds, item_runs, scale.seed, spacing
+            ),
         }
 
     def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
@@ -92,7 +98,9 @@ class ManyArms(Simulated):
         )
         claims = (*time_claims(saved["arms"], times), learned_claim(cells["catalogue"]))
         tables = (time_table(saved["arms"], times), regret_table(cells, NAMES))
-        return Section(told("many-arms"), claims, pictures, tables, stand_in_warnings(saved["data"]))
+        return Section(
+            told("many-arms"), claims, pictures, tables, stand_in_warnings(saved["data"])
+        )
 
 
 def timed(arms: tuple[int, ...], repetitions: int) -> dict[str, list[list[float]]]:
@@ -119,7 +127,9 @@ def time_claims(arms: list[int], times: dict[str, Any]) -> list[Claim]:
         return []
     last, before = arms.index(LARGEST), arms.index(HUNDREDTH)
     strata = times[PAPER.label]
-    grown = [mean_of(NAMES[label], times[label][last] / times[label][before], 2) for label in IN_STRATA]
+    grown = [
+        mean_of(NAMES[label], times[label][last] / times[label][before], 2) for label in IN_STRATA
+    ]
     dense = [
         mean_of(f"K = {number:,}", times[FTPL().label][at] / strata[at], len(arms))
         for at, number in enumerate(arms)

@@ -46,7 +46,12 @@ class Movies(Simulated):
         policies = (*setup.POLICIES, FollowTheLeader())
         return {
             f"K = {arms}": make_plan(
-                policies, MovieLens(arms, data=source()["data"]), HORIZON, scale.most(20), scale.seed, 50
+                policies,
+                MovieLens(arms, data=source()["data"]),
+                HORIZON,
+                scale.most(20),
+                scale.seed,
+                50,
             )
             for arms in ARMS
         }
@@ -77,11 +82,17 @@ class Movies(Simulated):
         factors = f"with {choice['dimension']} factors, penalty {choice['penalty']:g} (the oracle)"
         rows = (
             ("user mean + movie mean (the baseline)", f"{choice['rmse_means']:.4f}"),
-            (f"biases by ridge, penalty {choice['bias_penalty']:g}", f"{choice['rmse_biases']:.4f}"),
+            (
+                f"biases by ridge, penalty {choice['bias_penalty']:g}",
+                f"{choice['rmse_biases']:.4f}",
+            ),
             (factors, f"{choice['rmse']:.4f}"),
         )
         head = ("model", "root mean square error")
-        tables = (ReportTable("Error on held-out ratings, in stars", head, rows), regret_table(cells))
+        tables = (
+            ReportTable("Error on held-out ratings, in stars", head, rows),
+            regret_table(cells),
+        )
         return Section(told("movielens"), (lowest,), (picture,), tables, warnings)
 
 
@@ -95,8 +106,12 @@ class NoisyMovies(Simulated):
     def plans(self, scale: Scale) -> dict[str, Plan]:
         # Bernoulli noise for every number of movies, and random orders for the smallest and the largest.
         data, ends = source()["data"], (ARMS[0], ARMS[-1])
-        worlds = {f"noise, K = {arms}": MovieLens(arms, noise="bernoulli", data=data) for arms in ARMS}
-        worlds |= {f"random order, K = {arms}": MovieLens(arms, order="iid", data=data) for arms in ends}
+        worlds = {
+            f"noise, K = {arms}": MovieLens(arms, noise="bernoulli", data=data) for arms in ARMS
+        }
+        worlds |= {
+            f"random order, K = {arms}": MovieLens(arms, order="iid", data=data) for arms in ends
+        }
         return {
             name: make_plan(NOISY_POLICIES, world, HORIZON, scale.fewer(4), scale.seed, 50)
             for name, world in worlds.items()
@@ -116,4 +131,6 @@ class NoisyMovies(Simulated):
         more = "Regret is against the best movie in hindsight."
         picture = regret_picture("noisy-movies", title, cells, 3, names=NOISY_NAMES, more=more)
         tables = (regret_table(cells, NOISY_NAMES),)
-        return Section(told("noisy-movies"), tuple(judged), (picture,), tables, stand_in_warnings(data))
+        return Section(
+            told("noisy-movies"), tuple(judged), (picture,), tables, stand_in_warnings(data)
+        )

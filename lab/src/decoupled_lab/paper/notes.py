@@ -39,7 +39,9 @@ def notes() -> list[Section]:
     """
     readings = read_texts("readings.toml")
     return [
-        _section("choices", "Where the paper leaves a choice", _listed(CHOICES, readings["choices"])),
+        _section(
+            "choices", "Where the paper leaves a choice", _listed(CHOICES, readings["choices"])
+        ),
         _section("slips", "Slips in the text", _listed_slips()),
         _section("limits", "What could not be judged", _listed(LIMITS, readings["limits"])),
     ]

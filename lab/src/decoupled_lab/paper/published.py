@@ -20,7 +20,9 @@ class Adversarial(Simulated):
     keep_runs = True
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
-        return {"alternating": make_plan(POLICIES, setup.ADVERSARIAL, HORIZON, scale.runs, scale.seed)}
+        return {
+            "alternating": make_plan(POLICIES, setup.ADVERSARIAL, HORIZON, scale.runs, scale.seed)
+        }
 
     def section(self, folder: Path) -> Section:
         cells = {"": self.results(folder)["alternating"]}
@@ -91,11 +93,14 @@ class SixteenInstances(Simulated):
         cells = self.results(folder)
         hardest = cells[f"K = {ARMS[-1]}, gap {GAPS[0]:g}"]
         rivals = [
-            setup.regret_ratio(NAMES[rival], hardest, rival, "FTPL", 2) for rival in ("TsallisINF", "Exp3")
+            setup.regret_ratio(NAMES[rival], hardest, rival, "FTPL", 2)
+            for rival in ("TsallisINF", "Exp3")
         ]
         claims = (judge("grid-lowest", leads(cells)), judge("grid-hardest", rivals))
         more = "With 64 arms and the smallest gap, 10,000 rounds are too few to find the best arm, and all policies are near gap × T."  # noqa: RUF001
-        picture = regret_picture("grid", "Regret in sixteen alternating instances", cells, 4, more=more)
+        picture = regret_picture(
+            "grid", "Regret in sixteen alternating instances", cells, 4, more=more
+        )
         return Section(told("grid"), claims, (picture,), (regret_table(cells),))
 
 

@@ -22,7 +22,9 @@ from .setup import BENCHMARKS, CONTENDER_NAMES, contender_leads, regret_ratio
 
 PAPER, CENTRED, OURS, SIMPLEST = FTPL(), setup.CENTRED_FTPL, Ladder(), FollowTheLeader()
 # "punish last" itself has 8 arms.
-PUNISHED = {f"punish last, K = {arms}": PunishLast(arms) for arms in setup.PUNISHED_ARMS if arms != 8}
+PUNISHED = {
+    f"punish last, K = {arms}": PunishLast(arms) for arms in setup.PUNISHED_ARMS if arms != 8
+}
 MANY_PUNISHED = f"punish last, K = {setup.PUNISHED_ARMS[-1]}"
 MANY_ARMS_PUNISHED = tuple(f"punish last, K = {arms}" for arms in setup.PUNISHED_ARMS if arms >= 32)
 CLOSE_TO_EXP3 = (*BENCHMARKS, "adaptive alternating")
@@ -145,12 +147,16 @@ class LessRegret(Simulated):
         claims = judged_claims(cells, grid)
         if data == STAND_IN:
             claims = [
-                not_judged(claim, MISSING) if any(part.of in movies for part in claim.parts) else claim
+                not_judged(claim, MISSING)
+                if any(part.of in movies for part in claim.parts)
+                else claim
                 for claim in claims
             ]
         title = "The ladder, centred FTPL, the paper's policies and the simplest method"
         more = "The recommended setting is the same in every panel."
-        picture = setup.regret_picture("less-regret", title, cells, 3, names=CONTENDER_NAMES, more=more)
+        picture = setup.regret_picture(
+            "less-regret", title, cells, 3, names=CONTENDER_NAMES, more=more
+        )
         shown = (picture,), (table(cells), table(grid)), stand_in_warnings(data)
         return Section(told("less-regret"), tuple(claims), *shown)
 
@@ -161,11 +167,19 @@ def table(cells: dict[str, Results]) -> ReportTable:
     for name, results in cells.items():
         paper, ours = finals(results)
         part = ratio_of(name, ours, paper)
-        known = [results.final_regret(label) for label in CONTENDER_NAMES if label in results.labels]
+        known = [
+            results.final_regret(label) for label in CONTENDER_NAMES if label in results.labels
+        ]
         regrets = [f"{each.mean():.0f} ({np.quantile(each, TAIL):.0f})" for each in known]
         # With movies, regret may be below 0: the best movie changes. A ratio would say nothing.
-        ratio = "negative" if part.value < 0.0 else f"{part.value:.3f} ({part.low:.3f} to {part.high:.3f})"
+        ratio = (
+            "negative"
+            if part.value < 0.0
+            else f"{part.value:.3f} ({part.low:.3f} to {part.high:.3f})"
+        )
         rows.append((name, *regrets, ratio, f"{len(ours):,}"))
     heads = list(CONTENDER_NAMES.values())[: len(rows[0]) - 3]
     title = "Regret after 10,000 rounds: mean (99th percentile)"
-    return ReportTable(title, ("", *heads, "recommended over paper (95 % interval)", "runs"), tuple(rows))
+    return ReportTable(
+        title, ("", *heads, "recommended over paper (95 % interval)", "runs"), tuple(rows)
+    )

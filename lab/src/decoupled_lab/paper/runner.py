@@ -84,7 +84,9 @@ def fit_for_devices(wanted: Sequence[str], asked: bool) -> list[str]:
     if asked and unfit:
         raise ParameterError.of("experiment", unfit[0], rule, "leave it out, or use --device cpu")
     if unfit:
-        print(f"Left out with --device cuda: {', '.join(unfit)}; they time the CPU, or have too many arms.")
+        print(
+            f"Left out with --device cuda: {', '.join(unfit)}; they time the CPU, or have too many arms."
+        )
     return [name for name in wanted if name not in unfit]
 
 
@@ -140,7 +142,9 @@ def read_record(folder: Path) -> dict[str, Any]:
         raise StorageError(reason) from None
     except MISREAD as error:
         reason = f"{type(error).__name__}: {error}"
-        raise StorageError(f"{path}: is not readable ({reason}); run decoupled reproduce again") from None
+        raise StorageError(
+            f"{path}: is not readable ({reason}); run decoupled reproduce again"
+        ) from None
     return record
 
 
@@ -154,7 +158,9 @@ def rebuild(folder: Path, *, latex: bool = False) -> list[Section]:
     return sections
 
 
-def section_of(name: str, experiment: PaperExperiment, folder: Path, record: dict[str, Any]) -> Section:
+def section_of(
+    name: str, experiment: PaperExperiment, folder: Path, record: dict[str, Any]
+) -> Section:
     """The section of an experiment, with how much was run, and a warning if its times were measured on a busy machine."""
     title = EXPERIMENTS[name].title
     try:
@@ -168,7 +174,9 @@ def section_of(name: str, experiment: PaperExperiment, folder: Path, record: dic
     except MISREAD as error:
         reason = f"{type(error).__name__}: {error}"
         remedy = f"run decoupled reproduce {name} again"
-        raise StorageError(f"{folder}: cannot be drawn from its files ({reason}); {remedy}") from error
+        raise StorageError(
+            f"{folder}: cannot be drawn from its files ({reason}); {remedy}"
+        ) from error
     warning = (
         f"{title}: the machine was busy when this was measured (load {busy:.1f} on {cores} cores). "
         "Do not trust verdicts on times; run it again on an idle machine."
@@ -187,19 +195,21 @@ def lead(record: dict[str, Any], sections: Sequence[Section]) -> str:
         )
     paper = "the paper by Kim, Lee and Oh (ICML 2026)"
     if {section.name for section in sections} >= PAPERS:
-        what = f"Every figure of {paper}, drawn again, and a verdict on each of its empirical claims"
+        what = (
+            f"Every figure of {paper}, drawn again, and a verdict on each of its empirical claims"
+        )
     else:
         titles = ", ".join(escape(section.title) for section in sections)
-        what = (
-            f"Some of the experiments around {paper}, run again, with the claims they judge. Here: {titles}"
-        )
+        what = f"Some of the experiments around {paper}, run again, with the claims they judge. Here: {titles}"
     return f"{what}. Each section says how many runs it has; the seed is {scale.seed}.{quick}"
 
 
 def facts(record: dict[str, Any]) -> dict[str, str]:
     """Machine, versions, seeds, times."""
     scale = Scale(**record["scale"])
-    times = ", ".join(f"{name} {each['seconds']:.0f} s" for name, each in record["experiments"].items())
+    times = ", ".join(
+        f"{name} {each['seconds']:.0f} s" for name, each in record["experiments"].items()
+    )
     whole = sum(each["seconds"] for each in record["experiments"].values())
     return {
         "runs": f"{scale.runs:,} asked for; each section says how many it has, which may be more or fewer",

@@ -5,7 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from decoupled.base import Floats
-from decoupled.environments import AdaptiveAlternating, Alternating, Bernoulli, Environment, PunishLast
+from decoupled.environments import (
+    AdaptiveAlternating,
+    Alternating,
+    Bernoulli,
+    Environment,
+    PunishLast,
+)
 from decoupled.plots import NAMES, Panel, Picture, Series
 from decoupled.policies import FTPL, Exp3, FollowTheLeader, Ladder, Policy, TsallisINF
 from decoupled.simulation import Results, described
@@ -34,7 +40,9 @@ ADVERSARIES: dict[str, Environment] = {
 PUNISHED_ARMS = (2, 8, 32, 128)
 
 # What we used before the ladder: one exploitation rate.
-CENTRED_FTPL = FTPL(c=0.5, ranking="auto", estimator="centred", c_exploit=3.0, lam=0.1, schedule="losses")
+CENTRED_FTPL = FTPL(
+    c=0.5, ranking="auto", estimator="centred", c_exploit=3.0, lam=0.1, schedule="losses"
+)
 # A ladder without the rung on means: theorem T2 holds for it with a smaller constant.
 TWO_RUNGS = Ladder(prior=(0.05, 0.95), mean_rate=0.1, top_two_share=0.0)
 # The ladder before it had a memory of the recent past.
@@ -76,7 +84,9 @@ def regret_picture(
     runs = sorted({results.runs for results in cells.values()})
     span = " to ".join(f"{each:,}" for each in dict.fromkeys((runs[0], runs[-1])))
     same = " FTPL, Tsallis-INF and EXP3 have c = 2." if names is NAMES else ""
-    caption = f"Mean regret over {span} runs, with bands of the 95 % interval of the mean.{same} {more}"
+    caption = (
+        f"Mean regret over {span} runs, with bands of the 95 % interval of the mean.{same} {more}"
+    )
     panels = tuple(named_panel(*cell, names)._replace(log_x=log_x) for cell in cells.items())
     return Picture(name, title, caption.strip(), panels, columns=columns)
 
@@ -111,7 +121,9 @@ def leads(
     ]
 
 
-def contender_leads(cells: Mapping[str, Results], rivals: Sequence[Policy] = RIVALS) -> list[Measure]:
+def contender_leads(
+    cells: Mapping[str, Results], rivals: Sequence[Policy] = RIVALS
+) -> list[Measure]:
     """How much larger the regret of each rival is than that of the recommended policy, in every cell."""
     return leads(cells, [each.label for each in rivals], Ladder().label, CONTENDER_NAMES)
 

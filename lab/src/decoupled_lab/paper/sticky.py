@@ -89,7 +89,9 @@ def picture(pairs: Pairs) -> Picture:
         new = fresh.series([f"{_name(label)}, fresh" for label in fresh.labels], of="switches")
         thin = tuple(each._replace(kind="fit") for each in new)
         lines = (*own, *thin)
-        panels.append(Panel(title, lines, y_label="switches of a key so far", log_x=True, log_y=True))
+        panels.append(
+            Panel(title, lines, y_label="switches of a key so far", log_x=True, log_y=True)
+        )
     runs = next(iter(pairs.values()))[0].runs
     caption = f"How often a key that is served in every round was moved to another arm, mean of {runs:,} runs with 95 % intervals. Thin lines are fresh draws."
     return Picture("sticky", "Switches of a key", caption, tuple(panels), columns=3)

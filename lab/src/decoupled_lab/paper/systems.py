@@ -69,7 +69,9 @@ class Systems(Simulated):
         judged = tuple(claims(cells, measured["draws"], measured["seconds"]))
         tables = (overview(cells, measured["seconds"], measured["draws"]),)
         pictures = (cost_picture(cells, measured["seconds"]),)
-        return Section(told("systems"), judged, pictures, tables, stand_in_warnings(measured["data"]))
+        return Section(
+            told("systems"), judged, pictures, tables, stand_in_warnings(measured["data"])
+        )
 
 
 def round_times(scale: Scale) -> dict[str, list[list[float]]]:
@@ -124,10 +126,13 @@ def claims(
             parts.append(mean_of(f"K = {arms}", np.array(each) / expected, len(known)))
         yield judge(f"systems-{kind}", parts)
     for name, (above, below, worlds) in COMPARISONS.items():
-        yield judge(name, [regret_ratio(each, cells[each], above, below, len(worlds)) for each in worlds])
+        yield judge(
+            name, [regret_ratio(each, cells[each], above, below, len(worlds)) for each in worlds]
+        )
     hybrid, ftpl = (np.array(seconds[policy.label]) for policy in (dc.JinHybrid(), dc.FTPL()))
     parts = [
-        ratio_of(f"K = {arms}", hybrid[at], ftpl[at], len(TIMED_ARMS)) for at, arms in enumerate(TIMED_ARMS)
+        ratio_of(f"K = {arms}", hybrid[at], ftpl[at], len(TIMED_ARMS))
+        for at, arms in enumerate(TIMED_ARMS)
     ]
     yield judge("systems-hybrid", parts)
 
@@ -142,7 +147,9 @@ def cost_picture(cells: dict[str, Results], seconds: dict[str, list[list[float]]
             line = results.summary().loc[policy.label]
             half = np.array([line["high"] - line["mean"]])
             series.append(Series(label, at, np.array([line["mean"]]), half, style, "points"))
-        panels.append(Panel(name, tuple(series), "microseconds per round, K = 8", "regret", log_x=True))
+        panels.append(
+            Panel(name, tuple(series), "microseconds per round, K = 8", "regret", log_x=True)
+        )
     runs = next(iter(cells.values())).runs
     caption = f"Mean regret after 10,000 rounds over {runs:,} runs with its 95 % interval, by the mean time of a round at K = 8. Lower and further left is better."
     return Picture("systems", "Regret and cost of every system", caption, tuple(panels), columns=2)
@@ -167,10 +174,14 @@ def overview(
         label = policy.label
         known = (each.loc[label] for each in lines.values())
         # The mean, half of the width of its interval, and the 99th percentile.
-        regret = (f"{at['mean']:.0f} ± {at['high'] - at['mean']:.0f} ({at['p99']:.0f})" for at in known)
+        regret = (
+            f"{at['mean']:.0f} ± {at['high'] - at['mean']:.0f} ({at['p99']:.0f})" for at in known
+        )
         times = (short(1e6 * float(np.mean(each))) for each in seconds[label])
         drawn = (
-            f"{np.mean(draws[policy.resampling]['64']):.1f}" if isinstance(policy, dc.CoupledFTPL) else ""
+            f"{np.mean(draws[policy.resampling]['64']):.1f}"
+            if isinstance(policy, dc.CoupledFTPL)
+            else ""
         )
         rows.append((name, *regret, *times, drawn, knowledge))
     return ReportTable("Regret after 10,000 rounds, and cost", head, tuple(rows))

@@ -43,7 +43,9 @@ class Runtime(Timed):
         return len(arms) * repetitions
 
     def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
-        return {("step", type(policy)): partial(compiled_step, policy, 2, 10) for policy in COMPILED}
+        return {
+            ("step", type(policy)): partial(compiled_step, policy, 2, 10) for policy in COMPILED
+        }
 
     def record(self, scale: Scale, advance: Advance) -> dict[str, Any]:
         arms, repetitions, compiled_rounds, textbook_rounds = self._work(scale)
@@ -54,8 +56,12 @@ class Runtime(Timed):
             for place, number in enumerate(arms):
                 for which in range(len(SERIES)):
                     at = (which, place, repetition)
-                    seconds[0][at] = compiled_step(COMPILED[which], number, compiled_rounds, repetition)
-                    seconds[1][at] = textbook_step(TEXTBOOK[which](number), textbook_rounds, repetition)
+                    seconds[0][at] = compiled_step(
+                        COMPILED[which], number, compiled_rounds, repetition
+                    )
+                    seconds[1][at] = textbook_step(
+                        TEXTBOOK[which](number), textbook_rounds, repetition
+                    )
                 advance(1)
         return {"arms": list(arms), "microseconds": (seconds * 1e6).tolist(),
                 "rounds": [compiled_rounds, textbook_rounds]}  # fmt: skip
@@ -72,7 +78,9 @@ class Runtime(Timed):
         # Least-squares slopes in nanoseconds per arm: kind x series x repetition.
         pull = 1e3 * (arms - arms.mean()) / ((arms - arms.mean()) ** 2).sum()
         slopes = np.einsum("ksar,a->ksr", times, pull)
-        claims = [claim for each in zip(KINDS, times, slopes, strict=True) for claim in kind_claims(*each)]
+        claims = [
+            claim for each in zip(KINDS, times, slopes, strict=True) for claim in kind_claims(*each)
+        ]
         rounds = saved["rounds"]
         picture = Picture(
             "runtime",
@@ -100,7 +108,8 @@ def kind_claims(kind: str, times: Floats, slopes: Floats) -> list[Claim]:
         "slower": (times[2] / times[0]).mean(axis=0),
     }
     return [
-        judge(f"runtime-{name}", [mean_of(kind, each)], ending, how=how) for name, each in values.items()
+        judge(f"runtime-{name}", [mean_of(kind, each)], ending, how=how)
+        for name, each in values.items()
     ]
 
 
@@ -145,7 +154,9 @@ class Conic(Timed):
             seconds, distance = solve_again(arms, samples, scale.seed)
             rounds = CONIC_STEPS // 5 if scale.quick else CONIC_STEPS
             compiled = [compiled_step(FTPL(), arms, rounds, seed) for seed in range(5)]
-            textbook = [textbook_step(TextbookFTPL(arms), TEXTBOOK_STEPS // 5, seed) for seed in range(5)]
+            textbook = [
+                textbook_step(TextbookFTPL(arms), TEXTBOOK_STEPS // 5, seed) for seed in range(5)
+            ]
             lines.append(
                 {
                     "arms": arms,
@@ -231,13 +242,17 @@ def ratio_picture(lines: list[dict[str, Any]]) -> Picture:
     """The paper's figure, with its two published numbers."""
     arms = np.array([line["arms"] for line in lines], float)
     series = []
-    for style, (rival, words) in enumerate((("textbook", "NumPy FTPL"), ("compiled", "compiled FTPL"))):
+    for style, (rival, words) in enumerate(
+        (("textbook", "NumPy FTPL"), ("compiled", "compiled FTPL"))
+    ):
         parts = [time_ratio(line, rival) for line in lines]
         values, lows, highs = np.array([part[1:4] for part in parts]).T
         series.append(Series(words, arms, values, np.array([values - lows, highs - values]), style))
     at, published = np.array(list(PAPERS_RATIOS.items())).T
     series.append(Series("the paper", at, published, None, 2, "points"))
-    panel = Panel("", tuple(series), "K", "time of Tsallis-INF by SCS over FTPL's", log_x=True, log_y=True)
+    panel = Panel(
+        "", tuple(series), "K", "time of Tsallis-INF by SCS over FTPL's", log_x=True, log_y=True
+    )
     spread = f"{len(lines[0]['scs'])} rounds spread over 10,000"
     caption = f"Ratios of mean times, with SCS of {spread}. Bands are 95 % intervals."
     return Picture("conic", "How many times as long a round takes with SCS", caption, (panel,))

@@ -63,7 +63,9 @@ class TunedPolicies(Simulated):
                 chosen[name][family] = rates[int(np.argmin(means))]
             policies = [make(chosen[name][family]) for family, make in FAMILIES.items()]
             # Another seed, so that a c that was lucky in the sweep has no advantage.
-            plan = make_plan(policies, world, HORIZON, scale.runs, scale.seed + 1, device=scale.device)
+            plan = make_plan(
+                policies, world, HORIZON, scale.runs, scale.seed + 1, device=scale.device
+            )
             simulated(plan, folder, f"best {name}", advance)
         write_atomically(folder / BEST_FILE, json.dumps(chosen))
         if scale.device != "cpu":  # a CPU would take days
@@ -88,11 +90,18 @@ class TunedPolicies(Simulated):
             lines = results.summary().to_dict("records")
             for (family, c), line in zip(chosen[name].items(), lines, strict=True):
                 mean, interval = f"{line['mean']:.1f}", f"{line['low']:.1f} to {line['high']:.1f}"
-                rows.append((f"{name}: {named(family)}", f"{c:g}", mean, interval, f"{line['p99']:.1f}"))
+                rows.append(
+                    (f"{name}: {named(family)}", f"{c:g}", mean, interval, f"{line['p99']:.1f}")
+                )
         head = ("policy", "best c", "mean regret", "95 % interval", "99th percentile")
-        tables: tuple[ReportTable, ...] = (ReportTable("Final regret at the best c", head, tuple(rows)),)
+        tables: tuple[ReportTable, ...] = (
+            ReportTable("Final regret at the best c", head, tuple(rows)),
+        )
         if points := tuned_map.read(folder / tuned_map.MAP_FILE):
-            pictures, tables = (*pictures, *tuned_map.maps(points)), (*tables, tuned_map.winners(points))
+            pictures, tables = (
+                (*pictures, *tuned_map.maps(points)),
+                (*tables, tuned_map.winners(points)),
+            )
         return Section(told("tuned"), claims(best, chosen, sweeps), pictures, tables)
 
 

@@ -45,7 +45,9 @@ FAMILIES = {
         lambda alpha, c: FTPL(alpha=alpha, c=c), 1.0, (1.5, 2.0, 3.0, 4.0, 5.0, 8.0, 12.0), (2.5,)
     ),
     "EXP3": Family(lambda alpha, c: Exp3(c=c), 2.0, (INFINITE,)),
-    "FTRL": Family(lambda alpha, c: TsallisINF(beta=(alpha - 1) / alpha, c=c), 2.0, (2.0, 3.0), (5.0,)),
+    "FTRL": Family(
+        lambda alpha, c: TsallisINF(beta=(alpha - 1) / alpha, c=c), 2.0, (2.0, 3.0), (5.0,)
+    ),
 }
 MAP_FILE = "map.csv"
 
@@ -125,9 +127,12 @@ def formatted(points: list[MapPoint]) -> str:
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow(MapPoint._fields)
     for point in sorted(points):
-        shown = point._replace(mean=round(point.mean, 4), standard_error=round(point.standard_error, 4))
+        shown = point._replace(
+            mean=round(point.mean, 4), standard_error=round(point.standard_error, 4)
+        )
         lines.writerow(
-            f"{value:g}" if isinstance(value, float) and i < 5 else value for i, value in enumerate(shown)
+            f"{value:g}" if isinstance(value, float) and i < 5 else value
+            for i, value in enumerate(shown)
         )
     return text.getvalue()
 
@@ -139,12 +144,16 @@ def read(path: Path) -> list[MapPoint]:
     kinds = MapPoint.__annotations__.values()
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))[1:]
-    return [MapPoint(*(kind(value) for kind, value in zip(kinds, row, strict=True))) for row in rows]
+    return [
+        MapPoint(*(kind(value) for kind, value in zip(kinds, row, strict=True))) for row in rows
+    ]
 
 
 def maps(points: list[MapPoint]) -> tuple[Maps, ...]:
     """For each policy, a map of every instance: its regret over the lowest regret of any policy there."""
-    best = {place: min(p.mean for p in points if p[:2] == place) for place in {p[:2] for p in points}}
+    best = {
+        place: min(p.mean for p in points if p[:2] == place) for place in {p[:2] for p in points}
+    }
     runs = points[0].runs
     pictures = []
     for name, policies in (("FTPL", ("FTPL",)), ("Tsallis-INF and EXP3", ("FTRL", "EXP3"))):
@@ -162,7 +171,8 @@ def maps(points: list[MapPoint]) -> tuple[Maps, ...]:
             f"Mean regret after {HORIZON:,} rounds, {runs:,} runs per point, as a multiple of the lowest regret of any policy, $\\alpha$ and $c$ "
             "of this map on the instance. The standard errors are in the data."
         )
-        file, title = f"tuned-map-{policies[0].lower()}", f"Regret of {name} over the lowest, by c and α"  # noqa: RUF001
+        file = f"tuned-map-{policies[0].lower()}"
+        title = f"Regret of {name} over the lowest, by c and α"  # noqa: RUF001
         pictures.append(Maps(file, title, caption, tuple(panels), columns=len(GAPS)))
     return tuple(pictures)
 
@@ -176,6 +186,10 @@ def winners(points: list[MapPoint]) -> ReportTable:
             here = (p for p in points if p.policy == policy and p[:2] == place)
             least = min(here, key=lambda p: p.mean)
             shape = "" if policy == "EXP3" else f"$\\alpha = {least.alpha:g}$, "
-            row.append(f"{least.mean:.1f} ± {1.96 * least.standard_error:.1f} ({shape}$c = {least.c:g}$)")
+            row.append(
+                f"{least.mean:.1f} ± {1.96 * least.standard_error:.1f} ({shape}$c = {least.c:g}$)"
+            )
         rows.append(tuple(row))
-    return ReportTable("Lowest regret on the map", ("instance", "FTPL", "Tsallis-INF", "EXP3"), tuple(rows))
+    return ReportTable(
+        "Lowest regret on the map", ("instance", "FTPL", "Tsallis-INF", "EXP3"), tuple(rows)
+    )

@@ -25,7 +25,10 @@ POWER = 0.9  # the chance that so many runs decide it, if the value measured so 
 LEAST_RUNS = 5  # fewer decide nothing: their interval rests on means that are close to normal
 MOST = 100_000_000  # runs; beyond this, the value is on the threshold for all that was measured
 
-_LEVEL_QUANTILE, _POWER_QUANTILE = 1.959964, 1.281552  # of the normal distribution, at 0.975 and POWER
+_LEVEL_QUANTILE, _POWER_QUANTILE = (
+    1.959964,
+    1.281552,
+)  # of the normal distribution, at 0.975 and POWER
 
 
 class Measure(NamedTuple):
@@ -50,7 +53,9 @@ def runs_to_decide(parts: Sequence[Measure], edges: Sequence[float]) -> int | No
     >>> runs_to_decide([Measure("all", 1.1, 0.9, 1.3, runs=100)], [1.0])
     1100
     """
-    needed = [_runs(part, edges) for part in parts if any(part.low <= edge <= part.high for edge in edges)]
+    needed = [
+        _runs(part, edges) for part in parts if any(part.low <= edge <= part.high for edge in edges)
+    ]
     if not needed or max(needed) > MOST:
         return None
     step = int(10 ** max(0, math.floor(math.log10(max(needed))) - 1))
@@ -134,9 +139,13 @@ def quotient_of(
     comparisons: int = 1,
 ) -> Measure:
     """The product of the means of some samples over that of others, all independent (delta method, for logarithms)."""
-    over, under = ([mean_of(of, np.asarray(each), comparisons) for each in some] for some in (above, below))
+    over, under = (
+        [mean_of(of, np.asarray(each), comparisons) for each in some] for some in (above, below)
+    )
     value = math.prod(each.value for each in over) / math.prod(each.value for each in under)
-    factor = math.exp(math.hypot(*((each.high - each.value) / each.value for each in (*over, *under))))
+    factor = math.exp(
+        math.hypot(*((each.high - each.value) / each.value for each in (*over, *under)))
+    )
     return Measure(of, value, value / factor, value * factor)
 
 

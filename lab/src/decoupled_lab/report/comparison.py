@@ -64,7 +64,9 @@ def compare(
     )
     caption = f"By round: {'; '.join(dict.fromkeys(what.values()))}."
     picture = Picture("comparison", title, caption, panels, columns=min(3, len(panels)))
-    shown = "{0.world}: {0.runs:,} runs of {0.horizon:,} rounds, seed {0.specification[seed]}".format
+    shown = (
+        "{0.world}: {0.runs:,} runs of {0.horizon:,} rounds, seed {0.specification[seed]}".format
+    )
     facts = {name: shown(each) for name, each in results.items()}
     table = regret_table("Final regret", results, labels, _rivals(results, against))
     section = Section("", (), (picture,), (table,), name="comparison", title=title)
@@ -100,7 +102,8 @@ def regret_table(
     def latex(label: str) -> str:
         numbered = enumerate(cells.items(), 1)
         return "\n".join(
-            each.to_latex(labels=names[cell], label=f"{label}-{at}") for at, (cell, each) in numbered
+            each.to_latex(labels=names[cell], label=f"{label}-{at}")
+            for at, (cell, each) in numbered
         )
 
     return ReportTable(title, head, tuple(rows), latex)
@@ -147,7 +150,9 @@ def _labels_of(results: Results, labels: Labels | None) -> Labels | None:
     return {label: name for key, name in labels.items() if (label := _label(key)) in results.labels}
 
 
-def _check_known(argument: str, named: Iterable[Policy | str], results: Mapping[str, Results]) -> None:
+def _check_known(
+    argument: str, named: Iterable[Policy | str], results: Mapping[str, Results]
+) -> None:
     known = [label for each in results.values() for label in each.labels]
     for label in map(_label, named):
         if label not in known:

@@ -26,7 +26,9 @@ class ReportTable(NamedTuple):
     title: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    latex: Callable[[str], str] | None = None  # from a label to a table that is not these words in columns
+    latex: Callable[[str], str] | None = (
+        None  # from a label to a table that is not these words in columns
+    )
 
 
 class Section(NamedTuple):
@@ -62,7 +64,8 @@ def build_page(title: str, lead: str, facts: Mapping[str, str], sections: Sequen
     pictures = [picture for section in sections for picture in section.pictures]
     data: dict[str, Any] = {
         "pictures": [
-            picture._asdict() | {"panels": list(map(_panel_data, picture.panels))} for picture in pictures
+            picture._asdict() | {"panels": list(map(_panel_data, picture.panels))}
+            for picture in pictures
         ],
         "colours": COLOURS,
     }
@@ -84,7 +87,9 @@ def build_page(title: str, lead: str, facts: Mapping[str, str], sections: Sequen
 @cache
 def _template() -> Template:
     """The page, with the filters for its texts and numbers."""
-    made = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    made = Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
     made.filters |= {
         "html": lambda text: Markup(typeset(text)),
         "text": lambda text: Markup(typeset(str(escape(text)))),
@@ -153,7 +158,11 @@ def needed_runs(claim: Claim) -> str:
         return ""
     runs = min(part.runs for part in claim.parts)
     if runs < LEAST_RUNS:
-        return f"{runs} runs are too few for a verdict" if runs else "its intervals include the threshold"
+        return (
+            f"{runs} runs are too few for a verdict"
+            if runs
+            else "its intervals include the threshold"
+        )
     if claim.runs_to_decide is None or claim.runs_to_decide > FAR * runs:
         return f"far from decided with {runs:,} runs"
     return f"about {claim.runs_to_decide:,} runs would decide it; it has {runs:,}"
@@ -169,7 +178,11 @@ def decisive(claim: Claim) -> str:
 def _panel_data(panel: Panel | Heat) -> dict[str, Any]:
     if isinstance(panel, Heat):
         axes = {"log_x": False, "log_y": False, "floor": 0.0}
-        return panel._asdict() | {"values": [_digits(row) for row in panel.values], **axes, "heat": True}
+        return panel._asdict() | {
+            "values": [_digits(row) for row in panel.values],
+            **axes,
+            "heat": True,
+        }
     lowest = min((float(value) for series in panel.series for value in series.y), default=0.0)
     series = []
     for each in panel.series:
@@ -216,7 +229,9 @@ def claims_table(claims: Sequence[Claim]) -> str:
         "jointly (Bonferroni). It fails if one lies entirely on the other side; otherwise it is undecided. The measurement "
         f"is the one that is closest to the threshold, with its interval. Made with decoupled {__version__}."
     )
-    return latex_table(("Verdict", "Claim", "Measured"), rows, caption, "tab:claims", (0.14, 0.46, 0.3))
+    return latex_table(
+        ("Verdict", "Claim", "Measured"), rows, caption, "tab:claims", (0.14, 0.46, 0.3)
+    )
 
 
 def table_of(section: Section, table: ReportTable, number: int) -> str:

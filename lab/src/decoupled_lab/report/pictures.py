@@ -92,7 +92,9 @@ def _draw_maps(picture: Maps) -> "Figure":
     rows = -(-len(picture.panels) // columns)
     figure = Figure(figsize=(max(WIDTH, 1.2 * columns), 1.35 * rows + 1.2), layout="constrained")
     grid: Any = figure.subplots(rows, columns, squeeze=False)
-    common = [row for row in picture.panels[0].rows if all(row in heat.rows for heat in picture.panels)]
+    common = [
+        row for row in picture.panels[0].rows if all(row in heat.rows for heat in picture.panels)
+    ]
     for number, (axes, heat) in enumerate(zip(grid.flat, picture.panels, strict=False)):
         outer = number % columns == 0, number >= len(picture.panels) - columns
         painted = _paint(axes, heat, common, outer)

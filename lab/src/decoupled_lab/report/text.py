@@ -68,7 +68,9 @@ def marked_as_html(text: str) -> str:
     '<b>no</b> <code>code</code> &lt; $x$'
     """
     forms = {"plain": "{}", "code": "<code>{}</code>", "formula": "${}$", "bold": "<b>{}</b>"}
-    return "".join(forms[kind].format(escape(content, quote=False)) for kind, content in spans(text))
+    return "".join(
+        forms[kind].format(escape(content, quote=False)) for kind, content in spans(text)
+    )
 
 
 def readable(text: str) -> str:
@@ -136,7 +138,9 @@ def _command(name: str) -> str:
         return f"<mo>{_RELATIONS[name]}</mo>"
     if name in _WORDS:
         return f"<mi>{name}</mi><mo>&#8289;</mo>"
-    known = ", ".join(("sqrt", "frac", "hat", "underline", "mathrm", *SYMBOLS, *_RELATIONS, *_WORDS))
+    known = ", ".join(
+        ("sqrt", "frac", "hat", "underline", "mathrm", *SYMBOLS, *_RELATIONS, *_WORDS)
+    )
     rule = "must use only the commands that a report typesets"
     raise ParameterError.of("formula", f"\\{escape(name)}", rule, f"use one of {known}")
 
@@ -189,7 +193,9 @@ def latex(text: str) -> str:
         plain = content if kind == "code" else _MINUS.sub("−", content)  # noqa: RUF001
         escaped = "".join(_IN_LATEX.get(each, each) for each in plain)
         escaped = _raised(re.sub(r"(?<=\d) \\%", r"\\,\\%", escaped))  # a line must not break here
-        return escaped if kind == "plain" else rf"\text{'tt' if kind == 'code' else 'bf'}{{{escaped}}}"
+        return (
+            escaped if kind == "plain" else rf"\text{'tt' if kind == 'code' else 'bf'}{{{escaped}}}"
+        )
 
     return "".join(written(*each) for each in spans(text))
 

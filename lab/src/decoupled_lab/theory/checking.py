@@ -62,14 +62,17 @@ class Report:
             if line.inequality.name == name:
                 return line
         names = [line.inequality.name for line in self.lines]
-        raise ParameterError.of("name", name, "is not an inequality of this report", near_name(name, names))
+        raise ParameterError.of(
+            "name", name, "is not an inequality of this report", near_name(name, names)
+        )
 
     def table(self) -> "pd.DataFrame":
         """One row per inequality: its source, status, number of evaluations, tightest ratio and violations."""
         import pandas as pd
 
         rows = [
-            (*astuple(each.inequality), each.evaluated, each.ratio, each.violations) for each in self.lines
+            (*astuple(each.inequality), each.evaluated, each.ratio, each.violations)
+            for each in self.lines
         ]
         columns = ["inequality", "source", "status", "evaluated", "ratio", "violations"]
         return pd.DataFrame(rows, columns=columns).set_index("inequality")
@@ -137,7 +140,9 @@ def check(
     """
     policy = FTPL() if policy is None else policy
     if not isinstance(policy, Ladder) and (not isinstance(policy, FTPL) or not policy.published):
-        rule = "must be the paper's FTPL policy, with importance weighting and one rate, or a Ladder"
+        rule = (
+            "must be the paper's FTPL policy, with importance weighting and one rate, or a Ladder"
+        )
         remedy = "the proofs are about these policies; for example dc.FTPL()"
         raise ParameterError.of("policy", policy, rule, remedy)
     number_in("zeta", zeta, 0.0, 1.0, "the paper has 0.1")
@@ -159,7 +164,12 @@ def check(
 
 
 def _check_ladder(
-    environment: Environment, policy: Ladder, horizon: int, chosen: Ints, seed: int, whole_path: bool
+    environment: Environment,
+    policy: Ladder,
+    horizon: int,
+    chosen: Ints,
+    seed: int,
+    whole_path: bool,
 ) -> Report:
     """The lemmas of theorem T2 in some rounds after the first, and those about the whole path."""
     played, tally = run_ladder(policy, environment, horizon, seed), Tally()
@@ -240,7 +250,9 @@ def inspect_round(
         raise ParameterError.of("losses", losses, rule, "give the losses of all arms")
     slow = moment.eta if eps is None else number_in("eps", eps, 0.0, remedy="leave it out for eta")
     if slow > moment.eta:
-        raise ParameterError.of("eps", eps, f"must be at most eta = {moment.eta:g}", "leave it out for eta")
+        raise ParameterError.of(
+            "eps", eps, f"must be at most eta = {moment.eta:g}", "leave it out for eta"
+        )
     rates = [number_in("rungs", rate, 0.0, remedy="give rates of at least eta") for rate in rungs]
     if rates and min(rates) < moment.eta:
         rule = f"must be at least eta = {moment.eta:g}"

@@ -55,7 +55,10 @@ def canvas(height: float = 3.6, panels: int = 1) -> tuple[Figure, Any]:
 def explain(axes: Any, title: str, *, columns: int = 1, above: bool = False) -> None:
     """A title that fits, and the legend outside of the axes, where it covers no curve."""
     axes.set_title(textwrap.fill(title, int(WIDTH / 0.085)), fontsize=10, loc="left")
-    place: dict[str, Any] = {"loc": f"outside {'upper' if above else 'lower'} left", "fontsize": SMALL}
+    place: dict[str, Any] = {
+        "loc": f"outside {'upper' if above else 'lower'} left",
+        "fontsize": SMALL,
+    }
     axes.figure.legend(*axes.get_legend_handles_labels(), frameon=False, ncols=columns, **place)
 
 
@@ -92,12 +95,19 @@ def plot_tuning(path: Target = None) -> Figure:
     axes.annotate(words, best, (8, -12), textcoords="offset points", color=RED)
     axes.axvline(2.0, color="grey", linewidth=0.8, label="c = 2, as in the experiments")
     axes.set(xlabel="c", ylabel="constant", ylim=(1.5e4, None))
-    explain(axes, "The leading constant is least at c = 0.128; the experiments have c = 2", columns=2)
+    explain(
+        axes, "The leading constant is least at c = 0.128; the experiments have c = 2", columns=2
+    )
     return save(figure, path)
 
 
 def plot_bounds(
-    path: Target = None, *, arms: int = 8, gap: float = 0.125, horizon: int = 10_000, runs: int = 1_000
+    path: Target = None,
+    *,
+    arms: int = 8,
+    gap: float = 0.125,
+    horizon: int = 10_000,
+    runs: int = 1_000,
 ) -> Figure:
     """The simulated regret of FTPL and its bounds, by round.
 
@@ -114,7 +124,9 @@ def plot_bounds(
     """
     figure, axes = canvas(4.2)
     rounds = np.unique(np.geomspace(1.0, horizon, 60).round()).astype(int)
-    results = simulate(FTPL(), Alternating(arms, gap), horizon, runs, seed=0, checkpoints=rounds.tolist())
+    results = simulate(
+        FTPL(), Alternating(arms, gap), horizon, runs, seed=0, checkpoints=rounds.tolist()
+    )
     curve = results.data.regret_mean.sel(policy=FTPL().label).to_numpy()
     lowest = bounds.corollary([gap] * (arms - 1), bounds.optimal_c().c)
     axes.axhline(lowest, color=PURPLE, ls=":", label="the corollary at its best c")
@@ -131,7 +143,9 @@ def plot_bounds(
         axes.loglog(
             rounds, [bound(int(t), arms) for t in rounds], dash, color=colour, label=label, lw=width
         )
-    axes.loglog(rounds, np.maximum(curve, 1e-3), color="black", label=f"FTPL, mean of {runs:,} runs")
+    axes.loglog(
+        rounds, np.maximum(curve, 1e-3), color="black", label=f"FTPL, mean of {runs:,} runs"
+    )
     axes.set(xlabel="round", ylabel="regret", ylim=(0.003, None))
     title = f"The bounds lie far above the regret (alternating losses, K = {arms}, gap {gap:g})"
     explain(axes, title, columns=2)
@@ -156,7 +170,8 @@ def plot_event(path: Target = None) -> Figure:
     axes.axhline(LEAST_BEST, color=RED, label="1 / (2e): the lemma's bound on $D_t$ as printed")
     axes.set(xlabel="η times the rival's lead", ylabel="probability of exploiting the best arm")
     explain(
-        axes, "With two arms and the rival ahead, $D_t$ holds as printed, but the lemma's bound on w fails"
+        axes,
+        "With two arms and the rival ahead, $D_t$ holds as printed, but the lemma's bound on w fails",
     )
     return save(figure, path)
 
@@ -195,9 +210,7 @@ def plot_stability_step(path: Target = None, *, rank: int = 5, alpha: float = 3.
         axes.loglog(shifts, bound, dash, color=colour, label=label)
     axes.axvline(rank ** (1.0 / alpha) - 1.0, color="grey", linewidth=0.8)
     axes.set(xlabel="ηu", ylabel="I and its bounds", ylim=(1e-7, 3.0))
-    title = (
-        f"Right of the line, the printed (14) is above what the lemma needs (rank {rank}, α = {alpha:g})"
-    )
+    title = f"Right of the line, the printed (14) is above what the lemma needs (rank {rank}, α = {alpha:g})"
     explain(axes, title)
     return save(figure, path)
 
@@ -226,7 +239,9 @@ def plot_tail(path: Target = None) -> Figure:
     cost.loglog(arms, borrowed, "--", color=RED, label="as printed: the sum in (37)")
     cost.loglog(arms, corrected, color=BLUE, label="corrected: the number of early rounds")
     whole = bounds.gap_constant() * arms / 0.125
-    cost.loglog(arms, whole, "-.", color="grey", label=r"the term in $K / \Delta_{\min}$, gap 0.125")
+    cost.loglog(
+        arms, whole, "-.", color="grey", label=r"the term in $K / \Delta_{\min}$, gap 0.125"
+    )
     cost.set(xlabel="arms", ylabel="added to the regret")
     titles = (
         "With many arms, the borrowed bound is below 1",
@@ -293,9 +308,12 @@ def plot_slope(path: Target = None) -> Figure:
     axes.plot(place, printed, "--", color=RED, label="α(α + 1) I, as printed")
     axes.plot(place, true, color=BLUE, label="−φ′, the derivative")
     axes.axvline(0.0, color="grey", linewidth=0.8)
-    axes.set(xlabel="η times (its estimate less the rival's)", ylabel="how fast its probability falls")
+    axes.set(
+        xlabel="η times (its estimate less the rival's)", ylabel="how fast its probability falls"
+    )
     explain(
-        axes, "Left of the line, where the arm leads alone, the printed derivative is wrong (K = 2, α = 3)"
+        axes,
+        "Left of the line, where the arm leads alone, the printed derivative is wrong (K = 2, α = 3)",
     )
     return save(figure, path)
 
@@ -308,9 +326,15 @@ _LOOKS = {
     OURS: (ORANGE, "s"),
 }
 _EDGE = 20.0  # larger ratios are drawn here, with their value next to them
-_OVER_THE_LINE = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}  # which would cross the text out
+_OVER_THE_LINE = {
+    "facecolor": "white",
+    "edgecolor": "none",
+    "pad": 0.6,
+}  # which would cross the text out
 _COLUMNS = 70  # characters of a line of text across the figure
-_BRACKETED = re.compile(r"\^(?:(-\([^()]*\))|\(((?:[^()]|\([^()]*\))*)\))")  # brackets may contain brackets
+_BRACKETED = re.compile(
+    r"\^(?:(-\([^()]*\))|\(((?:[^()]|\([^()]*\))*)\))"
+)  # brackets may contain brackets
 _EXPONENT = re.compile(r"\^(-?[\w.]*\w)")
 _INDEX = re.compile(r"(?<=\w)_(\w+)")
 _SIGNS = {
@@ -334,7 +358,9 @@ def plot_tightness(report: Report, path: Target = None) -> Figure:
     >>> theory.figures.plot_tightness(report).axes[0].get_xlabel()
     'tightest ratio of left side to right side'
     """
-    lines = [line for line in report.lines if line.ratio > 0.0 and "1e-12" not in line.inequality.name]
+    lines = [
+        line for line in report.lines if line.ratio > 0.0 and "1e-12" not in line.inequality.name
+    ]
     texts = [_written(line.inequality) for line in lines]
     # In lines of text; ratios are on the last of each.
     bottoms = np.cumsum([text.count("\n") + 2.2 for text in texts])
@@ -345,10 +371,18 @@ def plot_tightness(report: Report, path: Target = None) -> Figure:
         if chosen:
             axes.plot(ratios, bottoms[chosen], marker, color=colour, label=status)
     for bottom, line, text in zip(bottoms, lines, texts, strict=True):
-        at_left: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "bottom", "fontsize": SMALL}
+        at_left: dict[str, Any] = {
+            "xycoords": ("axes fraction", "data"),
+            "va": "bottom",
+            "fontsize": SMALL,
+        }
         axes.annotate(text, (0.0, bottom - 0.5), bbox=_OVER_THE_LINE, **at_left)
         if line.ratio > _EDGE:
-            place: dict[str, Any] = {"xytext": (7, 0), "textcoords": "offset points", "va": "center"}
+            place: dict[str, Any] = {
+                "xytext": (7, 0),
+                "textcoords": "offset points",
+                "va": "center",
+            }
             axes.annotate(_power(line.ratio), (_EDGE, bottom), fontsize=SMALL, **place)
     axes.axvline(1.0, color="black", linewidth=0.8, zorder=0)
     axes.set_xscale("log")
@@ -416,7 +450,9 @@ def plot_steps(found: Sequence[Step], title: str = "", path: Target = None) -> F
     axes.set_yscale("log")
     axes.set_xticks(places, [textwrap.fill(step.name, 11) for step in found])
     axes.tick_params(axis="x", length=0)
-    axes.set(ylabel="regret, or a bound on it", ylim=(None, 3.0 * max(step.total for step in found)))
+    axes.set(
+        ylabel="regret, or a bound on it", ylim=(None, 3.0 * max(step.total for step in found))
+    )
     explain(axes, title, columns=3)
     return save(figure, path)
 
@@ -441,7 +477,9 @@ def draw_all(folder: str | os.PathLike[str]) -> None:
         plot(place / f"theory-{plot.__name__.removeprefix('plot_')}.png")
     plot_stability_step(place / "theory-stability.png")
     found = steps(Alternating(8, 0.125), horizon=10_000, seed=0)
-    title = "Each step raises the bound on the regret of one run (alternating losses, K = 8, gap 0.125)"
+    title = (
+        "Each step raises the bound on the regret of one run (alternating losses, K = 8, gap 0.125)"
+    )
     plot_steps(found, title, place / "theory-ladder.png")
     report = survey()
     papers = [line for line in report.lines if line.inequality.status != OURS]

@@ -126,7 +126,9 @@ def potential(losses: Floats, alpha: float) -> Potential:
     least = float(losses.min())
     shifts = losses - least
     moments = winner_moments(shifts, alpha, False)
-    return Potential(losses, float(moments.prizes.sum()) - float(moments.law @ shifts) - least, moments)
+    return Potential(
+        losses, float(moments.prizes.sum()) - float(moments.law @ shifts) - least, moments
+    )
 
 
 def divergence(after: Potential, before: Potential) -> float:

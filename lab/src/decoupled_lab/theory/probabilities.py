@@ -16,7 +16,9 @@ from decoupled.kernels.laws.winner_law import Grid, grid, winner_law
 FAMILIES = ("pareto", "frechet")
 
 
-def weights(estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation: str = "pareto") -> Floats:
+def weights(
+    estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation: str = "pareto"
+) -> Floats:
     r"""The probability $w_i$ of exploiting each arm, for all arms at once.
 
     $$w_i = \int_1^\infty f(z + \eta u_i) \prod_{j \ne i} F(z + \eta u_j) \, dz$$
@@ -42,7 +44,9 @@ def weights(estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation: 
     return winner_law(shifts, shape, frechet)
 
 
-def slopes(estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation: str = "pareto") -> Floats:
+def slopes(
+    estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation: str = "pareto"
+) -> Floats:
     r"""The derivative of each arm's probability in its own coordinate, $\partial \varphi_i / \partial \lambda_i$.
 
     Here $\lambda = \eta \hat L$. The proof of the stability lemma (3.6) integrates these derivatives, which are never positive. The paper
@@ -64,7 +68,9 @@ def slopes(estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation: s
     return winner_moments(shifts, shape, frechet).slopes
 
 
-def jacobian(estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation: str = "pareto") -> Floats:
+def jacobian(
+    estimates: ArrayLike, eta: float, alpha: float = 3.0, perturbation: str = "pareto"
+) -> Floats:
     r"""All derivatives $\partial \varphi_i / \partial \lambda_j$ at $\lambda = \eta \hat L$: a symmetric matrix whose rows sum to zero.
 
     A thousand arms take a tenth of a second. Multiply by $\eta$ to get derivatives in the estimates.
@@ -96,7 +102,9 @@ def _checked(
         return rate * (values - values.min()), shape, frechet
 
 
-def checked_estimates(estimates: ArrayLike, eta: float, alpha: float) -> tuple[Floats, float, float]:
+def checked_estimates(
+    estimates: ArrayLike, eta: float, alpha: float
+) -> tuple[Floats, float, float]:
     """Validate estimates, a learning rate and alpha."""
     rate = number_in("eta", eta, 0.0, remedy="the paper has c * K ** (1/alpha - 1/2) / sqrt(t)")
     shape = number_in("alpha", alpha, 1.0, 1e9, "the paper has 3")

@@ -127,7 +127,9 @@ def squared_chances(shifts: Floats, alpha: float) -> Floats:
     return found
 
 
-def shown_arms(leaders: Sequence[int], challengers: Sequence[int], weights: Floats, arms: int) -> Floats:
+def shown_arms(
+    leaders: Sequence[int], challengers: Sequence[int], weights: Floats, arms: int
+) -> Floats:
     """v: what the leaders and their challengers have of their share, by the weights of the rungs on means.
 
     Without a memory there is one of each. With one there are two leaders, a challenger of each, and the recent one.

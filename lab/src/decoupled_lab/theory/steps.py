@@ -65,7 +65,9 @@ def steps(
         before = 1.0 / moment.eta
         exact[1] += growth * penalty(moment)
         # The smaller right side of lemma 3.5, or that of equation (18) in round 1.
-        rights = [each.right for each in penalty_sides(moment) if each.inequality in (GAPS, UNIFORM)]
+        rights = [
+            each.right for each in penalty_sides(moment) if each.inequality in (GAPS, UNIFORM)
+        ]
         if round_ == 1:
             rights = [first_round_constant(alpha) * math.pow(arms, 1.0 / alpha)]
         lemmas[1] += growth * min(float(np.asarray(right)) for right in rights)
@@ -74,7 +76,9 @@ def steps(
         means = trajectory.means[round_ - 1]
         regret += float(moment.moments.law @ means) - float(means[best])
         exact[0] += float(moment.stability @ means)
-        stability = next(sides for sides in stability_sides(moment) if sides.inequality is STABILITY)
+        stability = next(
+            sides for sides in stability_sides(moment) if sides.inequality is STABILITY
+        )
         lemmas[0] += float(np.asarray(stability.right).sum())
     last = first_round_constant(alpha) * np.sqrt(arms) / policy.c
     slow = penalty_constant(alpha) / policy.c * np.sqrt(arms * horizon) + last

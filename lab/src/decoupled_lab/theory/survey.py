@@ -6,7 +6,13 @@ from dataclasses import replace
 import numpy as np
 
 from decoupled.base import Floats
-from decoupled.environments import AdaptiveAlternating, Alternating, Bernoulli, Environment, PunishLast
+from decoupled.environments import (
+    AdaptiveAlternating,
+    Alternating,
+    Bernoulli,
+    Environment,
+    PunishLast,
+)
 from decoupled.policies import FTPL, ContextualLadder, Ladder
 
 from .bounds.constants import Gate
@@ -63,14 +69,18 @@ def drawn_rounds(rng: np.random.Generator, alpha: float, count: int) -> Iterator
     for place in range(count):
         arms = int(rng.integers(2, 10))
         eta = 10.0 ** rng.uniform(-2.5, 0.5)
-        gaps = rng.exponential(1.0, arms) * 10.0 ** rng.uniform(-1.0, 2.0) * (rng.random(arms) < 0.8)
+        gaps = (
+            rng.exponential(1.0, arms) * 10.0 ** rng.uniform(-1.0, 2.0) * (rng.random(arms) < 0.8)
+        )
         if place % 3 == 0:
             eta = 10.0 ** rng.uniform(-3.0, -2.0)
             gaps = (2.0 * arms) ** (1.0 / alpha) + rng.exponential(2.0, arms)
             gaps[0] = 0.0
         eps = eta / float(rng.choice([1.0, 2.0, 6.0]))
         losses = _drawn_losses(rng, arms)
-        rungs = eta * np.concatenate(([1.0], 10.0 ** rng.uniform(0.0, 4.0, int(rng.integers(1, 4)))))
+        rungs = eta * np.concatenate(
+            ([1.0], 10.0 ** rng.uniform(0.0, 4.0, int(rng.integers(1, 4))))
+        )
         gate = _GATES[int(rng.integers(len(_GATES)))]
         best = 0 if place % 3 == 0 else int(rng.integers(arms))
         moment = Moment(gaps / eta, eta, alpha, best)
@@ -90,7 +100,9 @@ def drawn_ladder_rounds(rng: np.random.Generator, count: int) -> Iterator[Ladder
         if late:
             slow = (of.h * (RECORD * of.whole + 1.0) / 0.1) ** 2 * float(rng.uniform(1.0, 3.0))
         eta = of.h / (2.0 * unit * np.sqrt(slow))
-        shifts = rng.exponential(1.0, arms) * 10.0 ** rng.uniform(-1.0, 2.0) * (rng.random(arms) < 0.7)
+        shifts = (
+            rng.exponential(1.0, arms) * 10.0 ** rng.uniform(-1.0, 2.0) * (rng.random(arms) < 0.7)
+        )
         if late:
             shifts = (2.0 * arms) ** (1.0 / 3.0) + rng.exponential(2.0, arms)
             shifts[0] = 0.0
@@ -113,16 +125,26 @@ def drawn_ladder_rounds(rng: np.random.Generator, count: int) -> Iterator[Ladder
 def drawn_arrival(rng: np.random.Generator, at: LadderRound) -> tuple[LadderRound, Moment]:
     """The same state for a decision that was made in another one, and that state: near, far, or at a higher rate."""
     eta, shifts = at.moment.eta, at.moment.shifts
-    far = rng.exponential(10.0 ** rng.uniform(-2.0, 1.0), at.moment.arms) * rng.choice([0.0, 1.0, 1.0])
-    decided = Moment((shifts * float(rng.choice([1.0, rng.uniform(1.0, 3.0)])) + far) / eta, eta, 3.0)
+    far = rng.exponential(10.0 ** rng.uniform(-2.0, 1.0), at.moment.arms) * rng.choice(
+        [0.0, 1.0, 1.0]
+    )
+    decided = Moment(
+        (shifts * float(rng.choice([1.0, rng.uniform(1.0, 3.0)])) + far) / eta, eta, 3.0
+    )
     return replace(at, kept=replace(at, moment=decided).p), decided
 
 
-def _drawn_around(rng: np.random.Generator, arms: int, least: float, span: float, unit: float) -> Floats:
+def _drawn_around(
+    rng: np.random.Generator, arms: int, least: float, span: float, unit: float
+) -> Floats:
     """Losses in [0, 1] of several kinds: among those seen, at the end of what is no record, or beyond all seen."""
     kinds: Floats = np.array([0.0, least, least + span, least + span + RECORD * unit, 1.0])
     kind = int(rng.integers(3))
-    losses = kinds[rng.integers(len(kinds), size=arms)] if kind else rng.uniform(least, least + span, arms)
+    losses = (
+        kinds[rng.integers(len(kinds), size=arms)]
+        if kind
+        else rng.uniform(least, least + span, arms)
+    )
     if kind == 2:
         losses = np.full(arms, losses[0])
     return np.clip(losses, 0.0, 1.0)
@@ -153,18 +175,26 @@ def drawn_contexts(rng: np.random.Generator) -> Iterator[Sides]:
     shifts = rng.exponential(1.0, (2, arms)) * 10.0 ** rng.uniform(-1.0, 2.0)
     by_gap, ranks = (1.0 + shifts[0] - shifts[0].min()) ** -2.0, 1.0 + shifts[0].argsort().argsort()
     q = np.minimum(by_gap, ranks ** (-2 / 3))
-    two_best, other = rng.multinomial(2, np.full(arms, 1.0 / arms)) / 2.0, rng.dirichlet(np.full(arms, 0.5))
+    two_best, other = (
+        rng.multinomial(2, np.full(arms, 1.0 / arms)) / 2.0,
+        rng.dirichlet(np.full(arms, 0.5)),
+    )
     for segments in ((), ("s",)):
         policy = ContextualLadder(segments=segments, uniform_share=even)
         yield from contexts.shared_sides(q, two_best, other, policy, float(other[0]))
     explored = (1.0 - even) * other + even / arms
     leading = rng.integers(arms, size=3) if rng.random() < 0.5 else np.full(3, rng.integers(arms))
     chances = np.array(
-        [[*(_drawn_chances(rng, each) for each in shifts), *np.eye(arms)[leading]] for _ in range(20)]
+        [
+            [*(_drawn_chances(rng, each) for each in shifts), *np.eye(arms)[leading]]
+            for _ in range(20)
+        ]
     )
     weights, level = rng.dirichlet(np.full(5, 0.5)), float(rng.random())
     losses = _drawn_losses(rng, arms)
-    yield from contexts.judged_sides(contexts.JudgedRound(chances, weights, explored, losses, level, even))
+    yield from contexts.judged_sides(
+        contexts.JudgedRound(chances, weights, explored, losses, level, even)
+    )
     truth = _drawn_losses(rng, arms)
     noise = rng.normal(0.0, 10.0 ** rng.uniform(-2.0, 0.0), arms)
     yield from contexts.greedy_sides(truth, truth + noise, explored, even)
@@ -174,7 +204,9 @@ def drawn_contexts(rng: np.random.Generator) -> Iterator[Sides]:
     yield from contexts.greedy_sides(truth, close, explored, even)
     features = rng.normal(0.0, 1.0, (60, int(rng.integers(1, 5))))
     features /= np.maximum(np.linalg.norm(features, axis=1, keepdims=True), 1.0)
-    yield from contexts.forecast_sides(features, rng.random(60).round(), float(rng.uniform(0.1, 5.0)))
+    yield from contexts.forecast_sides(
+        features, rng.random(60).round(), float(rng.uniform(0.1, 5.0))
+    )
 
 
 def _drawn_chances(rng: np.random.Generator, shifts: Floats) -> Floats:

@@ -45,7 +45,9 @@ class Trajectory:
     def moment(self, round_: int, zeta: float) -> Moment:
         """The state in round 1, 2, ..., horizon + 1."""
         place = round_ - 1
-        return Moment(self.estimates[place], float(self.rates[place]), self.alpha, self.best, zeta, round_)
+        return Moment(
+            self.estimates[place], float(self.rates[place]), self.alpha, self.best, zeta, round_
+        )
 
 
 def run(policy: FTPL, environment: Environment, horizon: int, seed: int) -> Trajectory:
@@ -173,12 +175,16 @@ def _view(policy: Ladder, state: State, losses: Floats) -> LadderRound:
     leaders = [int(one[name]) for name in ("leader", "recent_leader")[: len(weights) - len(rates)]]
     unseen = policy.layout.row(state, "counts") == 0.0
     shown = np.zeros(arms)
-    if leaders and unseen.any():  # then these have the challengers' half, and both leaders are one arm
+    if (
+        leaders and unseen.any()
+    ):  # then these have the challengers' half, and both leaders are one arm
         shown = 0.5 * unseen / unseen.sum()
         shown[leaders[0]] += 0.5
     elif leaders:
         shown = shown_arms(leaders, _challengers(one, len(leaders)), weights[len(rates) :], arms)
-    moment = Moment(policy.layout.row(state, "estimates").copy(), eta, ALPHA, round=int(one["round"]))
+    moment = Moment(
+        policy.layout.row(state, "estimates").copy(), eta, ALPHA, round=int(one["round"])
+    )
     return LadderRound(
         moment, eta, START + one["rise"], losses, rungs=rates, numbers=ladder_numbers(arms, policy),
         least=one["least"], unit=one["largest"], weights=weights, leaders=tuple(leaders), shown=shown,
@@ -191,7 +197,9 @@ def _challengers(one: "_Scalars", leaders: int) -> list[int]:
         return [int(one["challenger"])]
     kind = "raw" if one["raw_error"] <= one["centred_error"] else "centred"
     past, recent = one[f"past_{kind}_error"], one[f"recent_{kind}_error"]
-    trusted = recent + 3.0 * past / max(one["error_count"], 1.0) < past  # the recent means predict better
+    trusted = (
+        recent + 3.0 * past / max(one["error_count"], 1.0) < past
+    )  # the recent means predict better
     both = int(one["challenger"]), int(one["recent_challenger"])
     return [both[0], both[trusted], both[1]]
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 ConfigFile = Annotated[
     str | None,
-    Argument(metavar="CONFIG.toml", help="The file with the upstreams and the loss; or DECOUPLED_CONFIG."),
+    Argument(
+        metavar="CONFIG.toml", help="The file with the upstreams and the loss; or DECOUPLED_CONFIG."
+    ),
 ]
 
 
@@ -135,7 +137,9 @@ def rejudge(
         for file in judge or [str(config_file(config))]:
             other = read_config(file)
             if other.loss.judge is None:
-                raise ParameterError.of("--judge", file, "has no [loss.judge]", "name a file that has one")
+                raise ParameterError.of(
+                    "--judge", file, "has no [loss.judge]", "name a file that has one"
+                )
             said = asyncio.run(rejudged(other, other.loss.judge, kept))
             right, same = (str(agreement(said, others)) for others in (people, first))
             rows.append((file, right, same, str(said.count(None))))
@@ -145,7 +149,8 @@ def rejudge(
 
 
 config = typer.Typer(
-    help="Show the options of a command as they hold, and where each value came from.", no_args_is_help=True
+    help="Show the options of a command as they hold, and where each value came from.",
+    no_args_is_help=True,
 )
 
 
@@ -185,7 +190,9 @@ def init_llm(
     judge: Annotated[
         str, Option(metavar="MODEL", help="The model that compares answers: NAME or NAME=URL.")
     ],
-    budget: Annotated[float, Option(min=0.0, help="Dollars a day, for copies and their judge.")] = 5.0,
+    budget: Annotated[
+        float, Option(min=0.0, help="Dollars a day, for copies and their judge.")
+    ] = 5.0,
     share: Annotated[
         float, Option(min=0.0, max=1.0, help="The share of the requests that are copied.")
     ] = 0.05,
@@ -219,7 +226,9 @@ def init_llm(
             raise ParameterError.of("MODEL", models[0], "is one model", "give two or more")
         arms = [files.Model.parse(each, key_env) for each in models]
         judges = files.Model.parse(judge, key_env)
-        prices = dict(_price(each, {found.name for found in (*arms, judges)}) for each in price or ())
+        prices = dict(
+            _price(each, {found.name for found in (*arms, judges)}) for each in price or ()
+        )
         arms = [each._replace(prices=prices.get(each.name)) for each in arms]
         judges = judges._replace(prices=prices.get(judges.name))
         if to == "mirror":
@@ -263,7 +272,11 @@ def _price(text: str, known: set[str]) -> tuple[str, tuple[float, float]]:
     name, _, values = text.rpartition("=")
     try:
         prices = [float(each) for each in values.split(",")]
-        if name not in known or len(prices) != 2 or not all(0.0 <= each < math.inf for each in prices):
+        if (
+            name not in known
+            or len(prices) != 2
+            or not all(0.0 <= each < math.inf for each in prices)
+        ):
             raise ValueError
     except ValueError:
         rule = f"must be MODEL=IN,OUT for one of {', '.join(sorted(known))}"

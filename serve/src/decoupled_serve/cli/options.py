@@ -48,9 +48,7 @@ def ends_on_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-_BY_VARIABLE = (
-    "You can also set options by variables, such as DECOUPLED_STORE for --store. See docs/settings.md."
-)
+_BY_VARIABLE = "You can also set options by variables, such as DECOUPLED_STORE for --store. See docs/settings.md."
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 Resolve = Callable[[dict[str, Any]], OptionValues]
 

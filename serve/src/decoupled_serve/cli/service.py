@@ -52,7 +52,9 @@ def migrate(settings: OptionValues) -> None:
 
         where, before, after = migrated(settings["store"])
         updated = f"updated from {before}" if before else "created"
-        typer.echo(f"Store {where}: version {after}, {'nothing to do' if before == after else updated}")
+        typer.echo(
+            f"Store {where}: version {after}, {'nothing to do' if before == after else updated}"
+        )
 
 
 @takes_store
@@ -107,7 +109,9 @@ def audit(
 ) -> None:
     """Show who changed what, newest first, from the store itself."""
     with report_errors(), _opened(settings["store"]) as service:
-        for entry in service.audit.read(tenant, subject=subject, action=action, limit=limit).result():
+        for entry in service.audit.read(
+            tenant, subject=subject, action=action, limit=limit
+        ).result():
             typer.echo(audit_line(entry))
 
 
@@ -124,7 +128,9 @@ def audit_line(entry: "AuditRecord") -> str:
     who = entry.caller + (f" ({entry.label})" if entry.label else "")
     request = f"  request {entry.request}" if entry.request is not None else ""
     what = f"{entry.tenant}  {entry.action}  {entry.subject}"
-    return f"{moment(entry.at)}  {what}  by {who}{request}  {_short(entry.old)} -> {_short(entry.new)}"
+    return (
+        f"{moment(entry.at)}  {what}  by {who}{request}  {_short(entry.old)} -> {_short(entry.new)}"
+    )
 
 
 def _short(value: Any) -> str:
@@ -166,7 +172,9 @@ def keys_add(
             help="read, decide or admin, each of which includes those before it; or label, which can do nothing else."
         ),
     ] = "decide",
-    tenant: Annotated[str, Option(help="Whose experiments; 'local' also manages the instance.")] = "local",
+    tenant: Annotated[
+        str, Option(help="Whose experiments; 'local' also manages the instance.")
+    ] = "local",
     label: Annotated[str, Option(help="A label to recognise it by.")] = "",
 ) -> None:
     """Create a key and show it once; only its digest is stored."""
@@ -176,7 +184,9 @@ def keys_add(
         key = new_key()
         whose, may = experiment_name("tenant", tenant), choice(*ROLES).check("role", role)
         made = service.keys.add(whose, may, digest_of(key), label).result()
-        typer.echo(f"Key {made.id} ({made.role} of {made.tenant}); it is shown only once:", err=True)
+        typer.echo(
+            f"Key {made.id} ({made.role} of {made.tenant}); it is shown only once:", err=True
+        )
         typer.echo(key)
 
 
@@ -258,7 +268,9 @@ def health(
         with urllib.request.urlopen(target, timeout=timeout, context=trust) as answer:
             typer.echo(f"{target}: {answer.status}")
     except urllib.error.HTTPError as error:
-        typer.echo(f"{target}: {error.code} {error.read(1000).decode('utf-8', 'replace')}", err=True)
+        typer.echo(
+            f"{target}: {error.code} {error.read(1000).decode('utf-8', 'replace')}", err=True
+        )
         raise typer.Exit(1) from None
     except (OSError, ValueError) as error:
         typer.echo(f"{target}: no answer ({getattr(error, 'reason', error)})", err=True)

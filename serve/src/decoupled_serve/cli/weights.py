@@ -30,7 +30,8 @@ def weights(
     reload: Annotated[
         str | None,
         Option(
-            metavar="COMMAND", help=f"Command to run after a change. For nginx `{_RELOAD}`; '' for none."
+            metavar="COMMAND",
+            help=f"Command to run after a change. For nginx `{_RELOAD}`; '' for none.",
         ),
     ] = None,
     upstream: Annotated[
@@ -39,10 +40,13 @@ def weights(
     ] = None,
     by: Annotated[
         str,
-        Option(help="nginx: the variable to draw by, such as $cookie_session to keep a session's arm."),
+        Option(
+            help="nginx: the variable to draw by, such as $cookie_session to keep a session's arm."
+        ),
     ] = "$request_id",
     socket: Annotated[
-        str | None, Option(help="haproxy: its runtime socket, a path or HOST:PORT.", metavar="SOCKET")
+        str | None,
+        Option(help="haproxy: its runtime socket, a path or HOST:PORT.", metavar="SOCKET"),
     ] = None,
     backend: Annotated[
         str | None,
@@ -54,7 +58,10 @@ def weights(
     service_port: Annotated[int, Option(help="httproute: the port of the Services.")] = 80,
     model: Annotated[
         list[str] | None,
-        Option(metavar="NAME=MODEL", help="aigatewayroute: the model to ask an upstream for; repeat it."),
+        Option(
+            metavar="NAME=MODEL",
+            help="aigatewayroute: the model to ask an upstream for; repeat it.",
+        ),
     ] = None,
     watch: Annotated[
         bool, Option("--watch", help="Keep running, and write whenever a share has moved.")
@@ -66,7 +73,8 @@ def weights(
     fallback: Annotated[
         str | None,
         Option(
-            metavar="ARM", help="Gets everything if the service is unreachable and nothing was written yet."
+            metavar="ARM",
+            help="Gets everything if the service is unreachable and nothing was written yet.",
         ),
     ] = None,
     url: Url = URL,
@@ -76,7 +84,11 @@ def weights(
 
     While the service is unreachable, the gateway keeps what it has.
     """
-    with report_errors("what was written stays"), ends_on_sigterm(), connected(url, key_file) as service:
+    with (
+        report_errors("what was written stays"),
+        ends_on_sigterm(),
+        connected(url, key_file) as service,
+    ):
         from ..weights.shares import all_to, shares_of
         from ..weights.targets import FileTarget, Follower, HaProxy
 
@@ -126,7 +138,9 @@ def _names(option: str, pairs: list[str] | None) -> dict[str, str]:
     return {first: second for first, _, second in (text.rpartition("=") for text in pairs or ())}
 
 
-def _document(to: str, by: str, gateway: str | None, port: int, models: list[str] | None) -> "Document":
+def _document(
+    to: str, by: str, gateway: str | None, port: int, models: list[str] | None
+) -> "Document":
     from ..weights.shares import AiGatewayRoute, HttpRoute, Json, Nginx
 
     if models and to != "aigatewayroute":
@@ -144,7 +158,9 @@ def _document(to: str, by: str, gateway: str | None, port: int, models: list[str
 
 
 def mcp(
-    logs: Annotated[Path | None, Option(help="A folder of logs that the tool `replay` may read.")] = None,
+    logs: Annotated[
+        Path | None, Option(help="A folder of logs that the tool `replay` may read.")
+    ] = None,
     url: Url = URL,
     key_file: KeyFile = None,
 ) -> None:

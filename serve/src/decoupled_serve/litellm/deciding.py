@@ -92,7 +92,9 @@ class InProcess:
             learner = Learner.load(file)
             if policy is not None and policy != learner.policy:
                 remedy = "give the same policy, or another file"
-                raise ParameterError(f"save = {str(file)!r}: has a learner of {learner.policy!r}; {remedy}")
+                raise ParameterError(
+                    f"save = {str(file)!r}: has a learner of {learner.policy!r}; {remedy}"
+                )
             for decision in learner.pending:  # of shadows that ended with the process
                 learner.forget(decision)
             learner.add_arms([arm for arm in arms if arm not in learner.arms])
@@ -110,7 +112,12 @@ class InProcess:
         return Routing(decision.id, str(decision.exploit), str(decision.explore))
 
     async def learn(
-        self, decision: str, arm: str, loss: float, position: float | None = None, cost: float | None = None
+        self,
+        decision: str,
+        arm: str,
+        loss: float,
+        position: float | None = None,
+        cost: float | None = None,
     ) -> str:
         """Learn the loss of the explored arm. What it cost is in the plug-in's own budget."""
         try:
@@ -138,7 +145,9 @@ class OnService(ServiceCalls):
     Decisions are drawn ahead; one for a key or a context is waited for, not for long. While the service is away, no request waits.
     """
 
-    def __init__(self, client: AsyncClient, name: str, create: Callable[[], Awaitable[object]]) -> None:
+    def __init__(
+        self, client: AsyncClient, name: str, create: Callable[[], Awaitable[object]]
+    ) -> None:
         super().__init__(client, name)
         self._create, self._prefetch = create, Prefetch(self)
         self._starting: asyncio.Task[None] | None = None
@@ -154,7 +163,9 @@ class OnService(ServiceCalls):
             self._prefetch.restrict(self._available)
         if not self._ready:
             return None
-        own = None if about == UNKNOWN else await self._prefetch.draw_for(about, mode, PATIENCE, REST)
+        own = (
+            None if about == UNKNOWN else await self._prefetch.draw_for(about, mode, PATIENCE, REST)
+        )
         return own or self._prefetch.take(mode)
 
     @property

@@ -126,7 +126,9 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
             None if config.judge is None else judge_of(config.judge, Path(folder)),
             spending,
             session_header=session_header,
-            context=(*chosen.segments, *chosen.numbers, *chosen.vectors) if chosen.contextual else (),
+            context=(*chosen.segments, *chosen.numbers, *chosen.vectors)
+            if chosen.contextual
+            else (),
             forward_headers=forward_headers,
             copy_fields=copy_fields,
             concurrency=concurrency,
@@ -147,13 +149,19 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
         if shadow is not None:
             if shadow.group != self.group:  # of another plug-in
                 return healthy_deployments
-            return [each for each in healthy_deployments if (model, _arm(each)) == (self.group, shadow.arm)]
+            return [
+                each
+                for each in healthy_deployments
+                if (model, _arm(each)) == (self.group, shadow.arm)
+            ]
         if model != self.group or request_kwargs is None:
             return healthy_deployments
         try:
             return await self._preferring(healthy_deployments, messages, request_kwargs)
         except Exception:
-            _log.exception("group %r: LiteLLM routes a request by itself, because of an error", model)
+            _log.exception(
+                "group %r: LiteLLM routes a request by itself, because of an error", model
+            )
             return healthy_deployments
 
     async def async_log_success_event(
@@ -162,7 +170,9 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
         """Send the shadow of a request that was served, unless the answer came from a cache."""
         cost = kwargs.get("response_cost")
         self._ended(
-            kwargs, end_time - start_time, lambda arm, took: answer_of(arm, response_obj, took, cost)
+            kwargs,
+            end_time - start_time,
+            lambda arm, took: answer_of(arm, response_obj, took, cost),
         )
 
     async def async_log_failure_event(
@@ -174,7 +184,9 @@ class Plugin(CustomLogger):  # type: ignore[misc] # LiteLLM is not there when ty
 
     # Helpers
 
-    def _ended(self, kwargs: Fields, took: timedelta, answer: Callable[[str, float], Answer]) -> None:
+    def _ended(
+        self, kwargs: Fields, took: timedelta, answer: Callable[[str, float], Answer]
+    ) -> None:
         notes = _notes(kwargs)
         if not notes:
             return
@@ -219,7 +231,10 @@ def _ordered(deployments: list[dict[str, Any]], arm: str) -> list[dict[str, Any]
     one, such as the length of its context, another serves, where narrowing to this arm would make the request fail. Orders
     that the configuration gives come first; LiteLLM leaves out deployments without one where others have it.
     """
-    given = [it["litellm_params"].get("order", it.get("model_info", {}).get("order")) for it in deployments]
+    given = [
+        it["litellm_params"].get("order", it.get("model_info", {}).get("order"))
+        for it in deployments
+    ]
     some = any(order is not None for order in given)
     found = []
     for each, order in zip(deployments, given, strict=True):

@@ -42,7 +42,9 @@ def refuse_own_judge(judge: JudgeConfig | None, arms: Sequence[str]) -> None:
             raise ParameterError.of("loss.judge.model", judge.model, rule, NOT_ITS_OWN)
 
 
-def refuse_unkept(money: Mapping[str, object], judge: JudgeConfig | None, file: Path | None) -> None:
+def refuse_unkept(
+    money: Mapping[str, object], judge: JudgeConfig | None, file: Path | None
+) -> None:
     """Refuse limits of money, by name, that would be forgotten, or that a judge could exceed.
 
     >>> refuse_unkept({"allowance": (5.0, 86400)}, None, None)
@@ -55,7 +57,9 @@ def refuse_unkept(money: Mapping[str, object], judge: JudgeConfig | None, file: 
             rule = "is forgotten when the proxy is started again"
             raise ParameterError.of(f"budget.{name}", value, rule, "give a file, save")
         if judge is not None and judge.model is not None and not judge.dearest:
-            rule = "needs the most that a judgement costs, and the judge has neither ceiling nor cost"
+            rule = (
+                "needs the most that a judgement costs, and the judge has neither ceiling nor cost"
+            )
             remedy = "give it ceiling, beside its prices or cost_header, or cost"
             raise ParameterError.of(f"budget.{name}", value, rule, remedy)
 
@@ -151,7 +155,9 @@ class Routing:
         # A slow client stretches a streamed answer, which may stand for a shadow.
         streams = self._timed and request.get("stream")
         found = None if streams else copied(request, messages, self._copy_fields)
-        about = Traits(self._key(headers), context_of(request, self._context) if self._context else None)
+        about = Traits(
+            self._key(headers), context_of(request, self._context) if self._context else None
+        )
         while self._open and next(iter(self._open.values())).began < self._clock() - OPEN_SECONDS:
             self.copies.give_up("client_gone", self._open.popitem(last=False)[0])
         # What a shadow may cost is set aside before anything is awaited, while others ask for theirs.
@@ -180,7 +186,9 @@ class Routing:
         last = self._last
         return last if last is not None and last in available else available[0], Mark()
 
-    def served(self, mark: str, target: str | None, answer: Callable[[], Answer], arm: str = "") -> None:
+    def served(
+        self, mark: str, target: str | None, answer: Callable[[], Answer], arm: str = ""
+    ) -> None:
         """Send the shadow of a request that was served, by its mark. Must be called in the event loop.
 
         `target` is the kind of call, None if none that is copied. `answer`, what was served, is asked for only with a shadow.

@@ -104,7 +104,10 @@ def context_of(request: Fields, names: Sequence[str]) -> dict[str, Any]:
     given = metadata_of(request).get("requester_metadata", request.get("metadata"))
     sent = given if isinstance(given, Mapping) else {}
     found = {name: sent.get(name) for name in names}
-    return {name: value if isinstance(value, str | int | float) else None for name, value in found.items()}
+    return {
+        name: value if isinstance(value, str | int | float) else None
+        for name, value in found.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +161,9 @@ class ShadowArm:
         mark = {"decoupled_shadow": True}
         if request.target == CHAT:
             return await router.acompletion(model=self._group, metadata=mark, **arguments)
-        return await router.aresponses(model=self._group, store=False, litellm_metadata=mark, **arguments)
+        return await router.aresponses(
+            model=self._group, store=False, litellm_metadata=mark, **arguments
+        )
 
     def in_time(self, served: Answer) -> Answer:
         """What was served, where it stands for a shadow: one that took as long would have failed."""
@@ -181,7 +186,11 @@ def answer_of(arm: str, found: Any, seconds: float, cost: object = None) -> Answ
     """
     if cost is None:
         cost = (getattr(found, "_hidden_params", None) or {}).get("response_cost")
-    text = found.model_dump_json() if hasattr(found, "model_dump_json") else json.dumps(found, default=str)
+    text = (
+        found.model_dump_json()
+        if hasattr(found, "model_dump_json")
+        else json.dumps(found, default=str)
+    )
     body = text.encode(errors="replace")
     return Answer(
         arm,

@@ -201,7 +201,10 @@ class Pool:
     """Hands out connections to an address, the one used last first; `trust` is None without TLS, `option` one of every socket."""
 
     def __init__(
-        self, address: tuple[str, int], trust: ssl.SSLContext | None, option: _SocketOption | None = None
+        self,
+        address: tuple[str, int],
+        trust: ssl.SSLContext | None,
+        option: _SocketOption | None = None,
     ) -> None:
         self._address, self._trust, self._option = address, trust, option
         self._idle: deque[ArmConnection] = deque()
@@ -219,7 +222,9 @@ class Pool:
     async def new(self, seconds: float) -> ArmConnection:
         """A new connection; `OSError` or `TimeoutError` if there can be none."""
         async with asyncio.timeout(seconds):
-            connecting = self._loop.create_connection(ArmConnection, *self._address, ssl=self._trust)
+            connecting = self._loop.create_connection(
+                ArmConnection, *self._address, ssl=self._trust
+            )
             transport, connection = await connecting
         if self._option is not None:
             transport.get_extra_info("socket").setsockopt(*self._option)

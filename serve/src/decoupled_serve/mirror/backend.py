@@ -146,17 +146,29 @@ class ServiceCalls:
 
     def __init__(self, service: LocalService | AsyncClient, name: str) -> None:
         self._service, self._name = service, name
-        self._labelled = False  # whether a loss is what a judge says, and some decisions ask for a label
+        self._labelled = (
+            False  # whether a loss is what a judge says, and some decisions ask for a label
+        )
 
     async def decide(
         self, mode: Mode, count: int, available: Sequence[str] | None, about: Traits = UNKNOWN
     ) -> list[Routing]:
         """Draw decisions, which are on disk before they are returned. The same key exploits the same arm."""
-        found = await self._service.decide(self._name, count=count, mode=mode, **about.options(available))
-        return [Routing(each.id, str(each.exploit), _name_of(each.explore), each.label) for each in found]
+        found = await self._service.decide(
+            self._name, count=count, mode=mode, **about.options(available)
+        )
+        return [
+            Routing(each.id, str(each.exploit), _name_of(each.explore), each.label)
+            for each in found
+        ]
 
     async def learn(
-        self, decision: str, arm: str, loss: float, position: float | None = None, cost: float | None = None
+        self,
+        decision: str,
+        arm: str,
+        loss: float,
+        position: float | None = None,
+        cost: float | None = None,
     ) -> str:
         """Give the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt)."""
         try:
@@ -182,7 +194,10 @@ class Backend(ServiceCalls, ABC):
     """The decision service of a mirror."""
 
     def __init__(
-        self, service: LocalService | AsyncClient, config: MirrorConfig, retries: Retries | None = None
+        self,
+        service: LocalService | AsyncClient,
+        config: MirrorConfig,
+        retries: Retries | None = None,
     ) -> None:
         super().__init__(service, config.experiment.name)
         self._config, self._retries = config, retries or Retries()
@@ -237,7 +252,9 @@ class Backend(ServiceCalls, ABC):
         now = changed_guardrails(Guardrails(), found["guardrails"], arms, False)
         if changed_guardrails(now, changes, arms, False) != now:
             await self._service.change_guardrails(self._name, **changes)
-        if limits and checked_budget(limits, arms, False) != checked_budget(found["budget"], arms, False):
+        if limits and checked_budget(limits, arms, False) != checked_budget(
+            found["budget"], arms, False
+        ):
             await self._service.set_budget(self._name, **limits)
 
     async def rules(self) -> object:
@@ -250,7 +267,9 @@ class Backend(ServiceCalls, ABC):
         found = await self._service.verdict(self._name)
         arms = (found["best"], *found["out"]) if found["state"] == "decided" else ()
         released, warning = bool(found["incumbent_released"]), found.get("warning")
-        return Known(found["text"], tuple(map(str, arms)), _name_of(found["incumbent"]), released, warning)
+        return Known(
+            found["text"], tuple(map(str, arms)), _name_of(found["incumbent"]), released, warning
+        )
 
     def add_remark(self, remark: Callable[[], str | None]) -> None:
         """Have verdicts say this, too. A service elsewhere does not."""

@@ -153,7 +153,9 @@ def with_fields(content: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[s
     for name, value in fields.items():
         inside = found.get(name)
         nested = isinstance(value, Mapping)
-        found[name] = with_fields(inside if isinstance(inside, dict) else {}, value) if nested else value
+        found[name] = (
+            with_fields(inside if isinstance(inside, dict) else {}, value) if nested else value
+        )
     return found
 
 

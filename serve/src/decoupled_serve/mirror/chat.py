@@ -50,7 +50,9 @@ def said(body: bytes) -> str:
     content = (None if is_stream else parsed(body)) or _whole(body)
     found = content if isinstance(content, dict) else {}
     if "choices" in found:
-        messages = [one.get("message", {"content": one.get("text")}) for one in _objects(found["choices"])]
+        messages = [
+            one.get("message", {"content": one.get("text")}) for one in _objects(found["choices"])
+        ]
     elif "output" in found:  # of /v1/responses
         messages = found["output"]
     elif "content" in found:  # a message by itself

@@ -61,7 +61,9 @@ async def _checked(config: MirrorConfig, arm: Upstream) -> ArmCheck:
         try:
             answer = await asyncio.to_thread(arm.read, answer, is_seen=is_seen)
         except Unreadable as error:
-            unread = Answer(arm.name, answer.status, duration=answer.duration, problem=error.problem)
+            unread = Answer(
+                arm.name, answer.status, duration=answer.duration, problem=error.problem
+            )
             return ArmCheck(arm.name, request, unread, is_well=False)
     status = answer.status
     if status is None or answer.problem is not None:

@@ -33,7 +33,11 @@ from .headers import CREDENTIALS
 from .repeatable import Repeatable, Rule
 
 MIB = 2**20
-SAFE = ("GET /*", "HEAD /*", "OPTIONS /*")  # methods that promise to change nothing (RFC 9110, 9.2.1)
+SAFE = (
+    "GET /*",
+    "HEAD /*",
+    "OPTIONS /*",
+)  # methods that promise to change nothing (RFC 9110, 9.2.1)
 NOT_ITS_OWN = "models prefer their own answers: name another, or set self_judging = true"
 _PLACEHOLDER = re.compile(r"\$\{(file:[^}]+|\w+)\}")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
@@ -42,7 +46,9 @@ _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 def _header_value(value: str) -> str:
     """A text in which `${NAME}` is an environment variable and `${file:PATH}` a file."""
     filled = _PLACEHOLDER.sub(lambda match: _secret(match[1]), value).strip()
-    if not _HEADER_VALUE.fullmatch(filled):  # the value may be a secret, so the error does not show it
+    if not _HEADER_VALUE.fullmatch(
+        filled
+    ):  # the value may be a secret, so the error does not show it
         raise ValueError("must be one line of Latin-1 characters; check it")
     return filled
 
@@ -56,7 +62,9 @@ def _secret(source: str) -> str:
         return read_secret("file", path)
     value = os.environ.get(source)
     if not value:
-        raise ValueError(f"the environment variable {source} is not set; set it before the mirror starts")
+        raise ValueError(
+            f"the environment variable {source} is not set; set it before the mirror starts"
+        )
     return value
 
 
@@ -72,7 +80,9 @@ def _policy(value: Any) -> Any:
     policy = Policy.from_dict(table)
     if policy.coupled:
         rule = "plays the standard game, where the arm that serves is the arm that is seen"
-        raise ParameterError.of("name", type(policy).__name__, rule, "use a decoupled policy such as FTPL")
+        raise ParameterError.of(
+            "name", type(policy).__name__, rule, "use a decoupled policy such as FTPL"
+        )
     return table
 
 
@@ -212,7 +222,9 @@ class StickyConfig(TableConfig):
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
-        _check_place((self.header, self.cookie, self.body), "header, cookie and json", "X-Session-Id")
+        _check_place(
+            (self.header, self.cookie, self.body), "header, cookie and json", "X-Session-Id"
+        )
         return self
 
 
@@ -274,12 +286,16 @@ class JudgeConfig(TableConfig):
     python: Text | None = None  # "module:function"; the module may be beside the configuration
     # the address to which both answers are posted; for a model, the base URL of its OpenAI-style API
     url: Url | None = None
-    model: Text | None = None  # the model that compares both answers; it is not told which arms gave them
+    model: Text | None = (
+        None  # the model that compares both answers; it is not told which arms gave them
+    )
     rubric: Text | None = None  # what makes a good answer, for the model
     rubric_file: Text | None = None  # a file with the rubric
     # "random" for one call with the answers in random order; "both" for two calls with the order swapped
     order: Literal["random", "both"] = "random"
-    repeats: Annotated[Count, Field(le=100)] = 1  # how often the model is asked; the loss is the mean
+    repeats: Annotated[Count, Field(le=100)] = (
+        1  # how often the model is asked; the loss is the mean
+    )
     # the environment variable with the key of the model's API
     key_env: Annotated[Text, AfterValidator(_variable)] | None = None
     # more fields of the call to the model, `json` in the file, such as "temperature"
@@ -307,15 +323,21 @@ class JudgeConfig(TableConfig):
     @model_validator(mode="after")
     def _is_one(self) -> Self:
         if (self.python is None) == (self.url is None):
-            remedy = 'for example python = "judge:compare", or url = "http://127.0.0.1:9100/compare"'
+            remedy = (
+                'for example python = "judge:compare", or url = "http://127.0.0.1:9100/compare"'
+            )
             raise ParameterError(f"must have either python or url; {remedy}")
         if self.model is None:
             for name in _OF_MODELS & self.model_fields_set:
                 key = "json" if name == "fields" else name
-                raise ParameterError(f"{key}: is for a model alone; leave it out, or name the model")
+                raise ParameterError(
+                    f"{key}: is for a model alone; leave it out, or name the model"
+                )
         elif self.url is None or self.alone:
             remedy = 'for example url = "https://api.openai.com/v1", without alone'
-            raise ParameterError.of("model", self.model, "needs a url, and compares two answers", remedy)
+            raise ParameterError.of(
+                "model", self.model, "needs a url, and compares two answers", remedy
+            )
         if self.rubric is not None and self.rubric_file is not None:
             raise ParameterError("rubric, rubric_file: both are given; keep one")
         return self
@@ -446,7 +468,9 @@ class MirrorConfig(TableConfig):
     # the folder to write to, and that a relative path of the store starts from; `folder` if it is None
     state_folder: Path | None = None
     clients: int = 1_000  # how many requests are served at a time; others are answered with 503
-    client_timeout: float = 60.0  # seconds for which a client may send or read less than 4 KiB a second
+    client_timeout: float = (
+        60.0  # seconds for which a client may send or read less than 4 KiB a second
+    )
     drain: int = 30  # seconds to finish open requests and queued copies at shutdown
     log_format: LogFormat = "text"  # "text", or "json": one object a line
     webhook: WebhookConfig | None = None  # who is told when something is decided; None for nobody
@@ -465,7 +489,9 @@ class MirrorConfig(TableConfig):
     def _fits_together(self) -> Self:
         [(name, times)] = Counter(arm.name for arm in self.arms).most_common(1)
         if times > 1:
-            raise ParameterError.of("arm.name", name, "is there twice", "give each arm its own name")
+            raise ParameterError.of(
+                "arm.name", name, "is there twice", "give each arm its own name"
+            )
         known = self.mirror.all_credentials()
         for place, arm in enumerate(self.arms):
             for name in arm.pass_credentials:
@@ -477,7 +503,9 @@ class MirrorConfig(TableConfig):
         size, limit = self.loss.bytes, self.mirror.answer_limit
         if size is not None and size.high > limit:
             rule = f"must not exceed mirror.answer_limit = {limit}, where answers are cut"
-            raise ParameterError.of("loss.bytes.high", size.high, rule, "lower it, or raise the limit")
+            raise ParameterError.of(
+                "loss.bytes.high", size.high, rule, "lower it, or raise the limit"
+            )
         if any(field.type == "vector" for field in self.context.values()):
             types = {name: field.type for name, field in self.context.items()}
             with_fields_of(types, Policy.from_dict(self.experiment.policy))
@@ -489,7 +517,10 @@ class MirrorConfig(TableConfig):
 
     def _has_costs_for_its_budget(self) -> None:
         if self.spending_limits:
-            judge, lacking = self.loss.judge, [f"arm {arm.name!r}" for arm in self.arms if not arm.dearest]
+            judge, lacking = (
+                self.loss.judge,
+                [f"arm {arm.name!r}" for arm in self.arms if not arm.dearest],
+            )
             if judge is not None and judge.model is not None and not judge.dearest:
                 lacking.append("judge")
             for each in lacking:
@@ -515,14 +546,21 @@ class MirrorConfig(TableConfig):
         """Refuse what needs the served answer, or serves."""
         judge = self.loss.judge
         if judge is not None and not judge.alone:
-            kind = next(name for name in ("model", "python", "url") if getattr(judge, name) is not None)
+            kind = next(
+                name for name in ("model", "python", "url") if getattr(judge, name) is not None
+            )
             rule = "compares with the served answer, which a sink does not see"
             remedy = "judge the answer to the copy alone, and say so with alone = true"
             raise ParameterError.of(f"loss.judge.{kind}", getattr(judge, kind), rule, remedy)
         if self.labels is not None and self.labels.to == "console":
             rule = "a person compares with the served answer, which a sink does not see"
-            raise ParameterError.of("labels.to", self.labels.to, rule, "give an address or a function")
-        for name, value in {"mirror.arm_header": self.mirror.arm_header, "sticky": self.sticky}.items():
+            raise ParameterError.of(
+                "labels.to", self.labels.to, rule, "give an address or a function"
+            )
+        for name, value in {
+            "mirror.arm_header": self.mirror.arm_header,
+            "sticky": self.sticky,
+        }.items():
             if value is not None:
                 raise ParameterError(f"{name}: a sink serves nobody; leave it out")
 
@@ -536,7 +574,9 @@ class MirrorConfig(TableConfig):
     @property
     def decision_budget(self) -> dict[str, Any]:
         """The part of the budget that the decision service keeps."""
-        return {name: value for name, value in self.budget.items() if name not in self.spending_limits}
+        return {
+            name: value for name, value in self.budget.items() if name not in self.spending_limits
+        }
 
     @property
     def writable(self) -> Path:

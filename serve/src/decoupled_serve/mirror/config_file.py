@@ -67,11 +67,15 @@ def read_config(path: str | os.PathLike[str], settings: OptionValues | None = No
 
 def _options(settings: OptionValues) -> dict[str, Any]:
     """What flags and variables can set, too."""
-    found = {each.key: settings[each.name] for each in MIRROR if each.key in MirrorConfig.model_fields}
+    found = {
+        each.key: settings[each.name] for each in MIRROR if each.key in MirrorConfig.model_fields
+    }
     store, key_file = settings.held["store"], settings["key-file"]
     # A path in a flag or a variable starts from the current folder, one in the file from that of the mirror.
     outside = store.rank > FILE
-    found["store"] = STORE.locate(store.value, Path.cwd()) if outside else str(store.raw or store.value)
+    found["store"] = (
+        STORE.locate(store.value, Path.cwd()) if outside else str(store.raw or store.value)
+    )
     found["key"] = None if key_file is None else read_secret(settings.source("key-file"), key_file)
     return found
 
@@ -93,13 +97,19 @@ def explained(config: MirrorConfig) -> str:
     if judge is not None and judge.python is not None:
         function_named(judge.python, config.folder, alone=judge.alone)
     ContextFinder(config)
-    does, store = "takes copies" if config.sink else "listens", config.service or shown_store(config.store)
+    does, store = (
+        "takes copies" if config.sink else "listens",
+        config.service or shown_store(config.store),
+    )
     lines = [
-        f"{does} on {listen}, " + ("no console" if console is None else f"console on {shown(console)}"),
+        f"{does} on {listen}, "
+        + ("no console" if console is None else f"console on {shown(console)}"),
         f"decides with experiment {config.experiment.name!r} in {store}",
     ]
     for arm in config.arms:
-        passed = f", gets {', '.join(arm.pass_credentials)} of clients" if arm.pass_credentials else ""
+        passed = (
+            f", gets {', '.join(arm.pass_credentials)} of clients" if arm.pass_credentials else ""
+        )
         added = f", adds {', '.join(arm.headers)}" if arm.headers else ""
         sets = f", sets {', '.join(arm.fields)} in JSON" if arm.fields else ""
         lines.append(f"arm {arm.name!r}: {arm.url}{added}{sets}{passed}")
@@ -109,12 +119,18 @@ def explained(config: MirrorConfig) -> str:
         [(kind, place)] = config.sticky.model_dump(by_alias=True, exclude_none=True).items()
         lines.append(f"serves requests with the same {kind} {place!r} by the same arm")
     if config.context:
-        lines.append(f"knows of a request: {', '.join(starmap(_shown_field, config.context.items()))}")
+        lines.append(
+            f"knows of a request: {', '.join(starmap(_shown_field, config.context.items()))}"
+        )
     lines.append(f"loss: {_shown_loss(config.loss)}")
     if config.spending_limits:
         lines.append(_shown_money(config))
     if (labels := config.labels) is not None:
-        by = f"{labels.to}, kept for {labels.keep_days:g} days" if labels.to == "console" else labels.to
+        by = (
+            f"{labels.to}, kept for {labels.keep_days:g} days"
+            if labels.to == "console"
+            else labels.to
+        )
         lines.append(f"labels: {100 * labels.share:g}% and the first {labels.first:,}, by {by}")
     return "\n".join(lines)
 
@@ -129,9 +145,7 @@ def _shown_money(config: MirrorConfig) -> str:
     judge = config.loss.judge
     judging = 0.0 if judge is None else judge.dearest
     dearest = max(arm.dearest for arm in config.arms)
-    aside = (
-        f"{dearest:g} is set aside for a copy and {judging:g} for its judge until their prices are known"
-    )
+    aside = f"{dearest:g} is set aside for a copy and {judging:g} for its judge until their prices are known"
     return f"budget: {' and '.join(parts)}, kept in {config.file('spent').name}; {aside}"
 
 
@@ -177,7 +191,9 @@ def _shown_loss(loss: LossConfig) -> str:
             parts.append(f"{name} {term.weight:g} ({term.low:g} to {term.high:g})")
     if loss.judge is not None:
         model = "" if loss.judge.model is None else f"model {loss.judge.model} at "
-        parts.append(f"judge {loss.judge.weight:g} ({loss.judge.python or f'{model}{loss.judge.url}'})")
+        parts.append(
+            f"judge {loss.judge.weight:g} ({loss.judge.python or f'{model}{loss.judge.url}'})"
+        )
     return ", ".join(parts)
 
 
@@ -235,7 +251,9 @@ class Model(NamedTuple):
         found = [base, *(url for variable, url in ADDRESSES.items() if os.environ.get(variable))]
         url = f"http{rest}".rstrip("/") if given else next(filter(None, found), None)
         if not name or url is None:
-            rule = f"has no address, and the environment has none of {', '.join((BASE, *ADDRESSES))}"
+            rule = (
+                f"has no address, and the environment has none of {', '.join((BASE, *ADDRESSES))}"
+            )
             raise ParameterError.of("MODEL", text, rule, "write MODEL=URL, or set one of these")
         if not url.endswith("/v1"):
             rule = f"is at {url}, which does not end with /v1"
@@ -252,7 +270,10 @@ class Model(NamedTuple):
             return {"cost": 0.01}
         prices = dict(zip(("prompt_tokens", "completion_tokens"), self.prices, strict=True))
         # The ceiling is that of 8,000 tokens in and 4,000 out.
-        return {"prices": prices, "ceiling": round(0.008 * self.prices[0] + 0.004 * self.prices[1], 6)}
+        return {
+            "prices": prices,
+            "ceiling": round(0.008 * self.prices[0] + 0.004 * self.prices[1], 6),
+        }
 
     def as_judge(self) -> dict[str, Any]:
         """The table of a judge."""
@@ -260,13 +281,21 @@ class Model(NamedTuple):
         return {"model": self.name, "url": self.url, **key, "order": "both", **self.price}
 
 
-def llm_mirror(models: Sequence[Model], judge: Model, dollars: float, share: float, label: str) -> str:
+def llm_mirror(
+    models: Sequence[Model], judge: Model, dollars: float, share: float, label: str
+) -> str:
     """The file of a mirror for models that a model judges, with labels. The first model is the incumbent."""
     arms: list[dict[str, Any]] = []
     for each in models:
-        key = {} if each.key_env is None else {"headers": {"Authorization": f"Bearer ${{{each.key_env}}}"}}
+        key = (
+            {}
+            if each.key_env is None
+            else {"headers": {"Authorization": f"Bearer ${{{each.key_env}}}"}}
+        )
         url = each.url.removesuffix("/v1")
-        arms.append({"name": each.name, "url": url, **key, **each.price, "json": {"model": each.name}})
+        arms.append(
+            {"name": each.name, "url": url, **key, **each.price, "json": {"model": each.name}}
+        )
     port = free_port()
     return f"""\
 # Point your clients at http://127.0.0.1:{port}/v1. The first model serves until another is known to be better.
@@ -324,7 +353,9 @@ latency = {{ weight = 0.3, high = 1.0 }}    # 0 at once, 1 from a second on
 """
 
 
-def litellm_files(models: Sequence[Model], judge: Model, dollars: float, share: float) -> dict[str, str]:
+def litellm_files(
+    models: Sequence[Model], judge: Model, dollars: float, share: float
+) -> dict[str, str]:
     """The files of the plug-in for LiteLLM, by name. The first model is the incumbent."""
     arms, table = [f"openai/{each.name}" for each in models], judge.as_judge()
     if judge.name in [each.name for each in models]:
@@ -370,7 +401,9 @@ def write_new(folder: Path, files: Mapping[str, str], *, force: bool = False) ->
     """Write files that are not there yet, and none if one is there or a `mirror.toml` is not valid."""
     for name in files:
         if (folder / name).exists() and not force:
-            raise ParameterError(f"{folder / name}: is there already; move it away, or give --force")
+            raise ParameterError(
+                f"{folder / name}: is there already; move it away, or give --force"
+            )
     if not folder.is_dir():
         raise ParameterError.of("--out", str(folder), "is not a folder", "make it first")
     with tempfile.TemporaryDirectory(dir=folder) as beside:
@@ -393,7 +426,9 @@ def free_port(first: int = 8080) -> int:
         except OSError:
             continue
         return port
-    raise ParameterError(f"listen: no two ports from {first} on are free; end a program that has some")
+    raise ParameterError(
+        f"listen: no two ports from {first} on are free; end a program that has some"
+    )
 
 
 def _toml(value: object) -> str:
@@ -403,7 +438,9 @@ def _toml(value: object) -> str:
     '{ "cost" = 0.5, "json" = { "model" = "a" } }'
     """
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_toml(key)} = {_toml(each)}" for key, each in value.items()) + " }"
+        return (
+            "{ " + ", ".join(f"{_toml(key)} = {_toml(each)}" for key, each in value.items()) + " }"
+        )
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -64,7 +64,11 @@ class Copy:
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Self:
         """The copy that `to_dict` wrote."""
-        request, decision, arm = Request.from_dict(content["request"]), content["decision"], content["arm"]
+        request, decision, arm = (
+            Request.from_dict(content["request"]),
+            content["decision"],
+            content["arm"],
+        )
         given = (content["served"], content["mirrored"])
         served, mirrored = (each and Answer.from_dict(each) for each in given)
         label = content.get("label", False)
@@ -82,7 +86,12 @@ class Learning(Protocol):
     """What learns the losses."""
 
     async def learn(
-        self, decision: str, arm: str, loss: float, position: float | None = None, cost: float | None = None
+        self,
+        decision: str,
+        arm: str,
+        loss: float,
+        position: float | None = None,
+        cost: float | None = None,
     ) -> str:
         """Learn the loss of the explored arm; returns "applied", "late" or "kept" (for a later attempt).
 
@@ -179,7 +188,9 @@ class Copies:
 
         One that was sent and has no answer by then has none: its arm must not gain by being slow.
         """
-        unsent = {task for task, copy in self._running.items() if not copy.sent and copy.mirrored is None}
+        unsent = {
+            task for task, copy in self._running.items() if not copy.sent and copy.mirrored is None
+        }
         for task in unsent:
             self.drop("shutdown", self._running[task].decision)
             task.cancel()
@@ -188,7 +199,9 @@ class Copies:
         left = {task: copy for task, copy in self._running.items() if task not in unsent}
         for task, copy in left.items():
             task.cancel()
-            copy.mirrored = copy.mirrored or Answer(copy.arm, None, problem="the mirror ended first")
+            copy.mirrored = copy.mirrored or Answer(
+                copy.arm, None, problem="the mirror ended first"
+            )
         if self._running:
             await asyncio.wait(list(self._running))
         return list(left.values())
@@ -330,7 +343,9 @@ class Copies:
             self.drop("no_opinion", copy.decision)
         return found
 
-    async def _learn(self, copy: Copy, loss: float, position: float | None, cost: float | None) -> bool:
+    async def _learn(
+        self, copy: Copy, loss: float, position: float | None, cost: float | None
+    ) -> bool:
         """Hand a loss over; returns whether it was applied."""
         for attempt in count(1):
             try:

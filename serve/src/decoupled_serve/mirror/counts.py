@@ -11,9 +11,25 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 # Why a request is not mirrored, decided before the learner is asked, so that it cannot favour an arm.
-NOT_MIRRORED = ("share", "not_repeatable", "too_large", "not_json", "queue_full", "no_decision", "budget")
+NOT_MIRRORED = (
+    "share",
+    "not_repeatable",
+    "too_large",
+    "not_json",
+    "queue_full",
+    "no_decision",
+    "budget",
+)
 # Why a copy is given up after the learner was asked; its decision expires without a loss.
-DROPPED = ("client_gone", "too_large", "judge_failed", "no_opinion", "refused", "shutdown", "unsaved")
+DROPPED = (
+    "client_gone",
+    "too_large",
+    "judge_failed",
+    "no_opinion",
+    "refused",
+    "shutdown",
+    "unsaved",
+)
 # How the loss of a copy ended.
 LEARNED = ("applied", "late", "kept", "left_to_judge")
 # Why an answer cannot be read or priced, and counts as a failed one: its coding, JSON that is none, a price that is no
@@ -74,7 +90,10 @@ _GAUGES = {
 _LABELLED_GAUGES = {
     "up": ("arm", "1 if an arm is up, 0 if it is down."),
     "decided": ("arm", "1 for the arm that was found to be the best, 0 for others."),
-    "released": ("arm", "1 if another arm was found to be better than this one, the incumbent, else 0."),
+    "released": (
+        "arm",
+        "1 if another arm was found to be better than this one, the incumbent, else 0.",
+    ),
     "budget_spent": (
         "limit",
         "What is spent of the money of the budget, what is set aside included, by limit.",
@@ -148,7 +167,11 @@ class MirrorCounts:
         self.failed, self.failed_over, self.copied = Counter[str](), Counter[str](), Counter[str]()
         self.reused, self.unchanged = Counter[str](), Counter[str]()
         self.spent: defaultdict[str, float] = defaultdict(float)
-        self.not_mirrored, self.dropped, self.learned = Counter[str](), Counter[str](), Counter[str]()
+        self.not_mirrored, self.dropped, self.learned = (
+            Counter[str](),
+            Counter[str](),
+            Counter[str](),
+        )
         self.fields_missing = Counter[str]()
         self.unreadable = Counter[str]()
         self.refused, self.webhook, self.labels = Counter[str](), Counter[str](), Counter[str]()
@@ -200,11 +223,17 @@ class MirrorMetrics(Collector):
             served.add_metric(key, count)
         yield served
         by_reason = [(name, told, "reason") for name, (told, _) in _BY_REASON.items()]
-        for name, told, label in (*((name, told, "arm") for name, told in _BY_ARM.items()), *by_reason):
+        for name, told, label in (
+            *((name, told, "arm") for name, told in _BY_ARM.items()),
+            *by_reason,
+        ):
             yield _labelled(CounterMetricFamily, name, told, label, content[name])
         told = "Judgements, failed ones included."
         single = [(name, told, content[name]) for name, told in _SINGLE.items()]
-        single += [("judgements", told, judge.asked), ("judge_spent", "What judging cost.", judge.spent)]
+        single += [
+            ("judgements", told, judge.asked),
+            ("judge_spent", "What judging cost.", judge.spent),
+        ]
         for name, told, value in single:
             yield CounterMetricFamily(_PREFIX + name, told, value=value)
         told = "Failures of the judge, by kind."
@@ -218,7 +247,9 @@ class MirrorMetrics(Collector):
             yield _labelled(GaugeMetricFamily, name, told, label, gauges[name])
 
 
-def _labelled(kind: type[Family], name: str, told: str, label: str, values: Mapping[str, float]) -> Metric:
+def _labelled(
+    kind: type[Family], name: str, told: str, label: str, values: Mapping[str, float]
+) -> Metric:
     family = kind(_PREFIX + name, told, labels=(label,))
     for labelled, value in values.items():
         family.add_metric((labelled,), float(value))

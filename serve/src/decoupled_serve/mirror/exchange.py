@@ -48,7 +48,9 @@ class _Message:
         """The request or the answer as JSON."""
         others = [each.name for each in fields(self) if each.name not in ("headers", "body")]  # type: ignore[arg-type]
         content = {name: getattr(self, name) for name in others}
-        return content | {"headers": [list(each) for each in self.headers]} | body_to_json(self.body)
+        return (
+            content | {"headers": [list(each) for each in self.headers]} | body_to_json(self.body)
+        )
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> Self:
@@ -57,7 +59,9 @@ class _Message:
         Args:
             content: what `to_dict` returned.
         """
-        others = {name: content[name] for name in content.keys() - {"body", "body_base64", "headers"}}
+        others = {
+            name: content[name] for name in content.keys() - {"body", "body_base64", "headers"}
+        }
         headers = tuple((name, value) for name, value in content["headers"])
         text: str | None = content.get("body")
         body = base64.b64decode(content["body_base64"]) if text is None else text.encode()
@@ -197,7 +201,9 @@ def readable(answer: Answer, limit: int) -> Answer:
 def _expansion(answer: Answer, limit: int) -> tuple[Answer, str | None]:
     """The answer as far as it can be expanded, and why that is not all that was meant; None if it is."""
     named = ",".join(value for name, value in answer.headers if name.lower() == "content-encoding")
-    codings = [each for each in "".join(named.lower().split()).split(",") if each not in ("", "identity")]
+    codings = [
+        each for each in "".join(named.lower().split()).split(",") if each not in ("", "identity")
+    ]
     if not codings:
         return answer, None
     refused = f"its Content-Encoding {named[:50]!r} cannot be undone" if answer.body else None

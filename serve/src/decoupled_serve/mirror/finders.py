@@ -81,15 +81,22 @@ class ContextFinder:
         self._config, self._counts = config.context, counts or MirrorCounts()
         self._policy: Any = Policy.from_dict(config.experiment.policy)
         self._functions = {
-            name: (function_named(field.python, config.folder, field=name), threading.Semaphore(_AT_A_TIME))
+            name: (
+                function_named(field.python, config.folder, field=name),
+                threading.Semaphore(_AT_A_TIME),
+            )
             for name, field in self._config.items()
             if field.python is not None
         }
         self._fields = {name: field for name, field in self._config.items() if field.python is None}
         named = {name: field.header for name, field in self._fields.items()}
-        self._headers = {name: each.lower().encode() for name, each in named.items() if each is not None}
+        self._headers = {
+            name: each.lower().encode() for name, each in named.items() if each is not None
+        }
         self.computes = bool(self._functions)
-        self.in_body = self.computes or any(field.body is not None for field in self._fields.values())
+        self.in_body = self.computes or any(
+            field.body is not None for field in self._fields.values()
+        )
 
     def find(self, method: str, path: bytes, headers: Raw, content: Any) -> dict[str, Value]:
         """What is known of a request, whose body is read as JSON.
@@ -108,7 +115,9 @@ class ContextFinder:
             elif field.body is not None:
                 value = at(content, field.body)
             elif field.path is not None:
-                value = path if field.path == 0 else dict(enumerate(path.split(b"/"))).get(field.path)
+                value = (
+                    path if field.path == 0 else dict(enumerate(path.split(b"/"))).get(field.path)
+                )
             else:
                 value = method
             found |= self._fitted(name, value, field.type)
@@ -117,7 +126,9 @@ class ContextFinder:
     async def compute(self, request: Request) -> dict[str, Value]:
         """What functions say of a request, in threads of their own: one that never ends delays nothing, not even the mirror's end."""
         found: dict[str, Value] = {}
-        for each in await asyncio.gather(*(self._computed(name, request) for name in self._functions)):
+        for each in await asyncio.gather(
+            *(self._computed(name, request) for name in self._functions)
+        ):
             found |= each
         return found
 
@@ -143,7 +154,9 @@ class ContextFinder:
             self._counts.fields_missing["late"] += 1
         except _FunctionFailed as error:
             if self._counts.fields_missing["failed"] == 0:
-                _log.warning("context.%s: its function failed with %s; the field is missing", name, error)
+                _log.warning(
+                    "context.%s: its function failed with %s; the field is missing", name, error
+                )
             self._counts.fields_missing["failed"] += 1
         return {}
 
@@ -169,7 +182,9 @@ def _fitted(value: Any, kind: FieldType) -> Value | None:
         value = value.decode("utf-8", "replace").strip()
     if kind == "text":
         text = str(value) if type(value) is int and abs(value) < 10**LONGEST_VALUE else value
-        return text[:LONGEST_VALUE] if isinstance(text, str) and text and text.isprintable() else None
+        return (
+            text[:LONGEST_VALUE] if isinstance(text, str) and text and text.isprintable() else None
+        )
     if kind == "boolean":
         return value if isinstance(value, bool) else _TRUTH.get(str(value).lower())
     try:

@@ -141,7 +141,9 @@ class Front(ABC):
             return fields, fields
         return None, parsed(body)
 
-    async def _known(self, request: Arrived, body: bytes | None, content: Any) -> dict[str, Value] | None:
+    async def _known(
+        self, request: Arrived, body: bytes | None, content: Any
+    ) -> dict[str, Value] | None:
         """The context of a request; None if nothing is known."""
         found = self._context.find(request.method, request.path, request.headers, content)
         if self._context.computes:
@@ -150,9 +152,13 @@ class Front(ABC):
             found |= await self._context.compute(shown)
         return found or None
 
-    def _copy(self, request: Arrived, body: bytes, decision: Routing, explore: str, served: Served) -> Copy:
+    def _copy(
+        self, request: Arrived, body: bytes, decision: Routing, explore: str, served: Served
+    ) -> Copy:
         """The copy of a request for an arm, without credentials that are not meant for it."""
-        passed = self._arms[explore].headers(request.headers, request.client, request.scheme, copy=True)
+        passed = self._arms[explore].headers(
+            request.headers, request.client, request.scheme, copy=True
+        )
         target = request.target.decode("latin-1")
         sent = Request(request.method, target, as_text(passed), body)
         shown = Request(request.method, target, as_text(passed, self._credentials), body)
@@ -160,7 +166,13 @@ class Front(ABC):
 
 
 async def refuse(
-    send: Send, headers: Raw, status: int, why: str, error: Exception | None = None, *, close: bool = False
+    send: Send,
+    headers: Raw,
+    status: int,
+    why: str,
+    error: Exception | None = None,
+    *,
+    close: bool = False,
 ) -> None:
     """Answer with an error of the mirror's own, whose id the log has as well."""
     given = next((value for name, value in headers if name == b"x-request-id"), None)

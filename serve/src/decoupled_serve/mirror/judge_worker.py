@@ -45,7 +45,11 @@ def function_named(
     takes = ["request", "mirrored"] if alone else ["request", "served", "mirrored"]
     remedy = "loss.judge.alone says whether it sees the served answer"
     if redacts:
-        place, takes, remedy = "labels.redact", ["text"], "give a function of a text that returns a text"
+        place, takes, remedy = (
+            "labels.redact",
+            ["text"],
+            "give a function of a text that returns a text",
+        )
     elif field is not None:
         place, takes = f"context.{field}.python", ["request"]
         remedy = "give a function of a request that returns the value of the field"
@@ -116,7 +120,9 @@ def main(name: str, folder: str, kind: str) -> None:
         while True:
             try:
                 verdict = function(*questions.get())
-                answer(verdict=plain(runner.run(verdict) if inspect.iscoroutine(verdict) else verdict))
+                answer(
+                    verdict=plain(runner.run(verdict) if inspect.iscoroutine(verdict) else verdict)
+                )
             except BaseException as error:  # also SystemExit
                 kinds = " ".join(each.__name__ for each in type(error).__mro__)
                 answer(

@@ -30,14 +30,20 @@ from .spending import amount_of
 START_SECONDS = 300.0  # for the module of a judge to be loaded, which may load a model
 _REMEDY = 'answer {"loss": 0.25} or {"preference": "explore"}'
 _RETRIES = Retries(first=0.5, most=30.0)
-NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)  # what failed so costs nothing
+NOT_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+)  # what failed so costs nothing
 T = TypeVar("T")
 
 
 class Judged(NamedTuple):
     """What a judge says."""
 
-    loss: float | None  # the loss of the mirrored answer, from 0 to 1; None if the judge has no opinion
+    loss: (
+        float | None
+    )  # the loss of the mirrored answer, from 0 to 1; None if the judge has no opinion
     # how it preferred what it saw first: 1 if that won, -1 if the other did, 0 for a tie, and the mean over several calls; None
     # if nobody knows
     position: float | None = None
@@ -148,7 +154,9 @@ class Judge:
     async def close(self) -> None:
         """Release what it holds."""
 
-    async def judge(self, decision: str, request: Request, served: Served, mirrored: Answer) -> Judged:
+    async def judge(
+        self, decision: str, request: Request, served: Served, mirrored: Answer
+    ) -> Judged:
         """What it says about the mirrored answer, in the first attempt that succeeds.
 
         `JudgeFailed` if none does. What will fail again, such as an error in a function, is not tried again.
@@ -188,7 +196,9 @@ class Judge:
         times = "1 attempt" if attempt == 1 else f"{attempt} attempts"
         raise JudgeFailed(f"judge: no verdict in {times} ({why})", why, details, cost)
 
-    async def _asked(self, decision: str, request: Request, served: Served, mirrored: Answer) -> Judged:
+    async def _asked(
+        self, decision: str, request: Request, served: Served, mirrored: Answer
+    ) -> Judged:
         """What it says in one attempt; `served` is None if the judge does not see it."""
         raise NotImplementedError
 
@@ -239,7 +249,9 @@ class _Worker:
 class PythonJudge(Judge):
     """Calls a function in processes of their own, one for each call at a time. One that takes too long is ended."""
 
-    def __init__(self, config: JudgeConfig, limit: int, folder: Path, kind: str | None = None) -> None:
+    def __init__(
+        self, config: JudgeConfig, limit: int, folder: Path, kind: str | None = None
+    ) -> None:
         super().__init__(config, limit)
         self._folder, self._kind = folder, kind or ("alone" if config.alone else "both")
         self._idle: list[_Worker] = []
@@ -251,7 +263,9 @@ class PythonJudge(Judge):
         """Start the first process; `ParameterError` if there is no such function."""
         self._idle.append(await self._started())
 
-    async def _asked(self, decision: str, request: Request, served: Served, mirrored: Answer) -> Judged:
+    async def _asked(
+        self, decision: str, request: Request, served: Served, mirrored: Answer
+    ) -> Judged:
         alone = self._config.alone
         verdict = await self._answer(request, *(() if alone else (served,)), mirrored)
         return judged_of(verdict, self._config.unstated)
@@ -267,7 +281,9 @@ class PythonJudge(Judge):
             raise
         self._idle.append(worker)
         if "problem" in answer:
-            raise Trouble(answer["problem"], transient=answer["transient"], details=answer["traceback"])
+            raise Trouble(
+                answer["problem"], transient=answer["transient"], details=answer["traceback"]
+            )
         return answer["verdict"]
 
     async def close(self) -> None:
@@ -309,10 +325,18 @@ class HttpJudge(Judge):
         super().__init__(config, limit)
         self._url = str(config.url)
         limits = httpx.Limits(max_connections=config.concurrency)
-        self._http = httpx.AsyncClient(headers=config.headers, timeout=config.timeout, limits=limits)
+        self._http = httpx.AsyncClient(
+            headers=config.headers, timeout=config.timeout, limits=limits
+        )
 
-    async def _asked(self, decision: str, request: Request, served: Served, mirrored: Answer) -> Judged:
-        content = {"decision": decision, "request": request.to_dict(), "mirrored": mirrored.to_dict()}
+    async def _asked(
+        self, decision: str, request: Request, served: Served, mirrored: Answer
+    ) -> Judged:
+        content = {
+            "decision": decision,
+            "request": request.to_dict(),
+            "mirrored": mirrored.to_dict(),
+        }
         if served is not None:
             content["served"] = served.to_dict()
         reply = await self._posted(content)
@@ -325,7 +349,9 @@ class HttpJudge(Judge):
         try:
             verdict = json.loads(reply.body)
         except (ValueError, RecursionError):
-            raise BadVerdict(f'judge {self._url}: did not answer JSON; answer {{"loss": 0.25}}') from None
+            raise BadVerdict(
+                f'judge {self._url}: did not answer JSON; answer {{"loss": 0.25}}'
+            ) from None
         return judged_of(verdict, self._config.unstated)
 
     async def _posted(self, content: Mapping[str, Any]) -> Reply:
@@ -365,7 +391,11 @@ class CopyLoss:
         if not self.judges(mirrored) or self._judge is None:
             return Judged(self.with_verdict(mirrored, 0.0))
         found = await self._judge.judge(decision, request, served, mirrored)
-        return found if found.loss is None else found._replace(loss=self.with_verdict(mirrored, found.loss))
+        return (
+            found
+            if found.loss is None
+            else found._replace(loss=self.with_verdict(mirrored, found.loss))
+        )
 
     def with_verdict(self, mirrored: Answer, verdict: float) -> float:
         """The loss if the judge's part has this value.

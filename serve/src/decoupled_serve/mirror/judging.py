@@ -63,7 +63,9 @@ def sample(config: JudgeConfig, folder: Path) -> tuple[Request, Answer, Answer]:
 
 def sample_chat() -> tuple[Request, Answer, Answer]:
     """A short chat and two answers to it, of which the first is right."""
-    body = json.dumps({"model": "sample", "messages": [{"role": "user", "content": "12 * 34"}]}).encode()
+    body = json.dumps(
+        {"model": "sample", "messages": [{"role": "user", "content": "12 * 34"}]}
+    ).encode()
     request = Request("POST", "/v1/chat/completions", _JSON, body)
     return request, _answer("408"), _answer("418")
 
@@ -119,7 +121,9 @@ def preferred(verdict: float) -> str:
     return "tie" if abs(verdict - 0.5) < 1e-9 else "explore" if verdict < 0.5 else "exploit"
 
 
-async def rejudged(config: MirrorConfig, judge: JudgeConfig, kept: Sequence[Kept]) -> list[Preferred]:
+async def rejudged(
+    config: MirrorConfig, judge: JudgeConfig, kept: Sequence[Kept]
+) -> list[Preferred]:
     """What a judge says about pairs, which it sees as people do: as text, without headers, times or arms."""
     asked = judge_of(judge, config.folder, config.mirror.answer_limit)
 

@@ -71,7 +71,10 @@ class Labeller:
         self._limit = limit
         self._redactor = None if config.redact is None else Redactor(config.redact, folder)
         self._judge: Judge | None = None
-        who, way = config.to, JudgeConfig(url="http://-", headers=config.headers, timeout=config.timeout)
+        who, way = (
+            config.to,
+            JudgeConfig(url="http://-", headers=config.headers, timeout=config.timeout),
+        )
         if who.startswith(("http://", "https://")):
             self._judge = HttpJudge(way.model_copy(update={"url": who}), limit)
         elif who != "console":
@@ -102,7 +105,9 @@ class Labeller:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
-    async def _label(self, decision: str, request: Request, served: Served, mirrored: Answer) -> None:
+    async def _label(
+        self, decision: str, request: Request, served: Served, mirrored: Answer
+    ) -> None:
         try:
             outcome = await self._outcome(decision, request, served, mirrored)
         except ServiceError as error:
@@ -121,7 +126,9 @@ class Labeller:
                 _log.warning(told, decision, type(error).__name__)
         self._counts[outcome] += 1
 
-    async def _outcome(self, decision: str, request: Request, served: Served, mirrored: Answer) -> str:
+    async def _outcome(
+        self, decision: str, request: Request, served: Served, mirrored: Answer
+    ) -> str:
         if failed(mirrored):  # whoever knows knows that
             return await self._known(decision, 1.0)
         same = served and (served.status, served.body) == (mirrored.status, mirrored.body)
@@ -143,7 +150,9 @@ class Labeller:
         assert seen is not None
         low, high = (self._loss.labelled(mirrored, verdict) for verdict in (0.0, 1.0))
         title = f"{request.method} {request.target}"
-        title, *texts = (each[:LONGEST_TEXT] for each in (title, request.text, seen.text, shown.text))
+        title, *texts = (
+            each[:LONGEST_TEXT] for each in (title, request.text, seen.text, shown.text)
+        )
         pair = Pair(title, texts[0], texts[1], texts[2], low, high)
         await self._handed(decision, pair)
         return "kept"

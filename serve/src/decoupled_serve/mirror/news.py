@@ -36,7 +36,9 @@ class Known(NamedTuple):
 class News:
     """Tells everybody once. What was told is in a file, so another start does not tell it again."""
 
-    def __init__(self, name: str, file: Path, webhook: WebhookConfig | None, counts: MirrorCounts) -> None:
+    def __init__(
+        self, name: str, file: Path, webhook: WebhookConfig | None, counts: MirrorCounts
+    ) -> None:
         self._name, self._file, self._webhook, self._counts = name, file, webhook, counts
         self._told = _last_told(file)
         self._sending: set[asyncio.Task[None]] = set()
@@ -86,7 +88,9 @@ class News:
         secure = webhook.url.startswith("https:")
         trust = await asyncio.to_thread(httpx.create_ssl_context) if secure else False
         headers = dict(webhook.headers)
-        async with httpx.AsyncClient(headers=headers, timeout=webhook.timeout, verify=trust) as http:
+        async with httpx.AsyncClient(
+            headers=headers, timeout=webhook.timeout, verify=trust
+        ) as http:
             for attempt in range(webhook.attempts):
                 if attempt:
                     await asyncio.sleep(_RETRIES.pause(attempt))

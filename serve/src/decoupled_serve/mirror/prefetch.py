@@ -87,7 +87,10 @@ class Prefetch:
                 self._leave(self._ready["both"])
                 self._ready["both"].clear()
             return decision
-        except (DecoupledError, TimeoutError):  # the draws for other requests fail as well, and say why
+        except (
+            DecoupledError,
+            TimeoutError,
+        ):  # the draws for other requests fail as well, and say why
             self._resting_until = now() + rest
             return None
 
@@ -123,7 +126,9 @@ class Prefetch:
             await self._needed.wait()
             self._needed.clear()
             try:
-                await asyncio.gather(*(self._draw(mode) for mode in self._ready if self._is_low(mode)))
+                await asyncio.gather(
+                    *(self._draw(mode) for mode in self._ready if self._is_low(mode))
+                )
             except Exception as error:
                 # Whatever it is, clients are served, and the next attempt may succeed.
                 known = isinstance(error, DecoupledError)

@@ -101,7 +101,10 @@ class Proxy(Front):
         if why:
             self._counts.served[serving.exploit, why] += 1
         if status and not serving.begun:
-            problems = {503: "the mirror is ending; ask again", 408: "the body did not come in time"}
+            problems = {
+                503: "the mirror is ending; ask again",
+                408: "the body did not come in time",
+            }
             await refuse(send, request.headers, status, problems[status], close=True)
 
     # Choosing
@@ -160,9 +163,13 @@ class Proxy(Front):
             if self._arm_header:  # an arm cannot speak for another
                 headers = [each for each in headers if each[0].lower() != self._arm_header]
                 headers.append((self._arm_header, quote(arm.name, safe=" /:@+").encode()))
-            await send({"type": "http.response.start", "status": response.status, "headers": headers})
+            await send(
+                {"type": "http.response.start", "status": response.status, "headers": headers}
+            )
             async for part in response.parts():
-                if recording is not None and recording.size <= self._answer_limit:  # where a copy is cut
+                if (
+                    recording is not None and recording.size <= self._answer_limit
+                ):  # where a copy is cut
                     recording.add(part)
                     last = time.perf_counter()
                 await send({"type": "http.response.body", "body": part, "more_body": True})
@@ -179,10 +186,14 @@ class Proxy(Front):
             raise
         finally:
             if recording is not None:
-                serving.served = arm.answer(response, recording, serving.body.sent, first, problem, last)
+                serving.served = arm.answer(
+                    response, recording, serving.body.sent, first, problem, last
+                )
             response.close()
 
-    async def _to_its_end(self, answering: Coroutine[Any, Any, _Answered], serving: InFlight) -> _Answered:
+    async def _to_its_end(
+        self, answering: Coroutine[Any, Any, _Answered], serving: InFlight
+    ) -> _Answered:
         """Await an answer for as long as that to a copy, also if the client leaves.
 
         It may stand for a copy, and else slow answers would count for the arms that are copied to, and not for this one.
@@ -216,7 +227,9 @@ class Proxy(Front):
         assert failure is not None
         raise failure
 
-    def _passed(self, arm: Upstream, request: Arrived, serving: InFlight) -> list[tuple[bytes, bytes]]:
+    def _passed(
+        self, arm: Upstream, request: Arrived, serving: InFlight
+    ) -> list[tuple[bytes, bytes]]:
         """The headers for an arm, whose fields are set in the body."""
         passed = arm.headers(request.headers, request.client, request.scheme)
         if serving.fields is None or not isinstance(serving.body, Upload):

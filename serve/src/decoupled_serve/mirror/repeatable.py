@@ -16,7 +16,13 @@ _SEPARATORS = re.compile(rb"%2f|%5c", re.IGNORECASE)
 _SPECIAL = re.compile(r"[;?#\\\x00-\x1f\x7f]")
 # With these headers, some upstreams take a request for one with another method or another path.
 _OVERRIDES = frozenset(
-    (b"x-http-method", b"x-http-method-override", b"x-method-override", b"x-original-url", b"x-rewrite-url")
+    (
+        b"x-http-method",
+        b"x-http-method-override",
+        b"x-method-override",
+        b"x-original-url",
+        b"x-rewrite-url",
+    )
 )
 _NOT_DRY = frozenset((b"", b"0", b"false", b"no", b"off"))
 
@@ -35,12 +41,18 @@ def normal_path(raw: bytes) -> str | None:
         path = unquote(raw.decode("ascii"), errors="strict")
     except UnicodeDecodeError:
         return None
-    if _SPECIAL.search(path) or unquote(path) != path or unicodedata.normalize("NFKC", path) != path:
+    if (
+        _SPECIAL.search(path)
+        or unquote(path) != path
+        or unicodedata.normalize("NFKC", path) != path
+    ):
         return None
     # Some servers cut off spaces and dots at the ends.
     if any(each != each.strip() or each.endswith(".") for each in path.split("/")):
         return None
-    return path if posixpath.normpath(path) == (path.rstrip("/") or "/") and "//" not in path else None
+    return (
+        path if posixpath.normpath(path) == (path.rstrip("/") or "/") and "//" not in path else None
+    )
 
 
 @dataclass(frozen=True, slots=True)

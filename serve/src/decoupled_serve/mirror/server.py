@@ -103,7 +103,9 @@ async def _until_signal(
     backend: Backend
     if service is None:
         assert config.service is not None
-        backend = Remote(AsyncClient(config.service, config.key, outbox=config.file("outbox")), config)
+        backend = Remote(
+            AsyncClient(config.service, config.key, outbox=config.file("outbox")), config
+        )
     else:
         backend = Embedded(service, config)
         any_key = any(key.revoked_at is None for key in await service.keys.list())
@@ -145,7 +147,9 @@ async def serve(
         print(f"Console on {_address(console)}", flush=True)
     does = "Taking copies" if config.sink else "Mirroring"
     print(f"{does} on {_address(listener)}", flush=True)
-    await asyncio.wait([asyncio.create_task(ending.wait()), *running], return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait(
+        [asyncio.create_task(ending.wait()), *running], return_when=asyncio.FIRST_COMPLETED
+    )
     _log.info("ending: open answers are finished first")
     proxy.should_exit = True
     await running[0]
@@ -195,8 +199,12 @@ class StatusApp:
         path, fresh = scope.get("path", ""), {"cache-control": "no-store"}
         if scope["type"] == "http" and path in ("/mirror", "/mirror/metrics"):
             host = next((value for name, value in scope["headers"] if name == b"host"), b"")
-            if name_in(host) not in LOOPBACK:  # the page of another site could read it through a browser
-                answer = Response("use a loopback name, such as localhost\n", 403, fresh, "text/plain")
+            if (
+                name_in(host) not in LOOPBACK
+            ):  # the page of another site could read it through a browser
+                answer = Response(
+                    "use a loopback name, such as localhost\n", 403, fresh, "text/plain"
+                )
             elif path == "/mirror":
                 status = json.dumps(self._status(), indent=1) + "\n"
                 answer = Response(status, 200, fresh, "application/json")
@@ -206,5 +214,7 @@ class StatusApp:
         elif self._service is not None:
             await self._service(scope, receive, send)
         elif scope["type"] == "http":
-            answer = Response("the paths here are /mirror and /mirror/metrics\n", 404, fresh, "text/plain")
+            answer = Response(
+                "the paths here are /mirror and /mirror/metrics\n", 404, fresh, "text/plain"
+            )
             await answer(scope, receive, send)

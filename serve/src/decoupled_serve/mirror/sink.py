@@ -71,5 +71,7 @@ class Sink(Front):
 
 
 async def _accept(send: Send) -> None:
-    await send({"type": "http.response.start", "status": 202, "headers": [(b"content-length", b"0")]})
+    await send(
+        {"type": "http.response.start", "status": 202, "headers": [(b"content-length", b"0")]}
+    )
     await send({"type": "http.response.body", "body": b""})

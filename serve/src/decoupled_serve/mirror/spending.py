@@ -178,7 +178,9 @@ class Spending:
             if budget.cost is not None:
                 budget = replace(budget, cost={arm: budget.cost_of(arm) + judge for arm in arms})
             self.meter = (
-                Meter(budget, clock=clock, seed=seed) if before is None else before.following(budget)
+                Meter(budget, clock=clock, seed=seed)
+                if before is None
+                else before.following(budget)
             )
         except BaseException:
             if file is not None:
@@ -212,7 +214,9 @@ class Spending:
             is_current = self.meter.spent_in_period != before
             within = budget.total is None or self.meter.spent <= Decimal(repr(budget.total))
             if within and budget.allowance is not None:
-                within = is_current and self.meter.spent_in_period <= Decimal(repr(budget.allowance[0]))
+                within = is_current and self.meter.spent_in_period <= Decimal(
+                    repr(budget.allowance[0])
+                )
             if not within:
                 self.meter.charge(extended, float(aside.amount), float(aside.amount))
                 return None
@@ -319,7 +323,9 @@ def _lock_beside(file: Path) -> Callable[[], None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(descriptor)
-        rule = "another program counts its spending in this file, and two would spend the budget twice"
+        rule = (
+            "another program counts its spending in this file, and two would spend the budget twice"
+        )
         remedy = "end that program, or give this one an experiment or a folder of its own"
         raise ParameterError(f"{file}: {rule}; {remedy}") from None
     return partial(os.close, descriptor)

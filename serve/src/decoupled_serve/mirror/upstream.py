@@ -47,7 +47,9 @@ class ArmUnreachable(NoAnswer):
 class Opened:
     """An answer that has begun. Close it, whether it was read to its end or not."""
 
-    def __init__(self, pool: Pool, connection: ArmConnection, head: h11.Response, seconds: float) -> None:
+    def __init__(
+        self, pool: Pool, connection: ArmConnection, head: h11.Response, seconds: float
+    ) -> None:
         self._pool, self._connection, self._seconds = pool, connection, seconds
         self.status, self.headers = head.status_code, head.headers.raw_items()
 
@@ -63,7 +65,9 @@ class Opened:
 class Upstream:
     """An arm that can be asked. Copies have connections of their own, so they never make a client wait."""
 
-    def __init__(self, arm: ArmConfig, copies: CopyConfig, trust: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, arm: ArmConfig, copies: CopyConfig, trust: ssl.SSLContext | None = None
+    ) -> None:
         parts = urlsplit(arm.url)
         self.config, self.name = arm, arm.name
         secure = parts.scheme == "https"
@@ -93,7 +97,9 @@ class Upstream:
         if self.config.preserve_host:
             host = next((value for name, value in headers if name == b"host"), host)
         own = () if copy else self._own
-        found = for_arm(headers, host=host, own=own, dropped=self._dropped, client=client, scheme=scheme)
+        found = for_arm(
+            headers, host=host, own=own, dropped=self._dropped, client=client, scheme=scheme
+        )
         return [each for each in found if each[0] not in LENGTH] if copy else found
 
     async def serve(self, method: str, target: bytes, headers: Raw, body: Body) -> Opened:
@@ -119,7 +125,9 @@ class Upstream:
         was_sent = True
         try:
             async with asyncio.timeout(self._copy_seconds):
-                response = await self._asked(self._copies, request.method, target, headers, body, seconds)
+                response = await self._asked(
+                    self._copies, request.method, target, headers, body, seconds
+                )
                 first = time.perf_counter()
                 await _record(response, recording)
         except TimeoutError:
@@ -166,7 +174,9 @@ class Upstream:
         config = self.config
         dearest = config.dearest if config.states_cost else None
         try:
-            in_header = config.cost_header is not None and answer.header(config.cost_header) is not None
+            in_header = (
+                config.cost_header is not None and answer.header(config.cost_header) is not None
+            )
             if is_seen or (config.prices and not in_header):
                 readable(answer, self._limit)
             if not config.states_cost:
@@ -192,7 +202,9 @@ class Upstream:
                     return True
                 headers = [(b"host", self._netloc), *self._own]
                 target = self.config.health.encode()
-                response = await self._asked(self._copies, "GET", target, headers, Content(), seconds)
+                response = await self._asked(
+                    self._copies, "GET", target, headers, Content(), seconds
+                )
                 response.close()
                 return 200 <= response.status < 300
         except (TimeoutError, OSError, NoAnswer):
@@ -221,7 +233,9 @@ class Upstream:
         try:
             connection = await pool.new(min(seconds, CONNECT_SECONDS))
         except (OSError, TimeoutError) as error:
-            raise ArmUnreachable(self.name, f"cannot be connected to ({type(error).__name__})") from None
+            raise ArmUnreachable(
+                self.name, f"cannot be connected to ({type(error).__name__})"
+            ) from None
         return await self._sent(pool, connection, head, body, seconds)
 
     async def _sent(
@@ -268,7 +282,9 @@ class ArmHealth:
     If every arm is down, all count as up: a client is better served by an error of an arm than by one of the proxy.
     """
 
-    def __init__(self, arms: Sequence[Upstream], changed: Callable[[list[str] | None], None]) -> None:
+    def __init__(
+        self, arms: Sequence[Upstream], changed: Callable[[list[str] | None], None]
+    ) -> None:
         self._arms, self._changed = arms, changed
         self._down: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
@@ -283,7 +299,9 @@ class ArmHealth:
 
     async def start(self) -> None:
         """Check every arm that has a health check, then go on in the background."""
-        await asyncio.gather(*(self._check(arm) for arm in self._arms if arm.config.health is not None))
+        await asyncio.gather(
+            *(self._check(arm) for arm in self._arms if arm.config.health is not None)
+        )
         self._tasks = [asyncio.create_task(self._watch(arm)) for arm in self._arms]
 
     async def stop(self) -> None:
@@ -306,6 +324,8 @@ class ArmHealth:
         if up == self.up(name):
             return
         self._down ^= {name}
-        _log.log(logging.INFO if up else logging.WARNING, "arm %r: is %s", name, "up" if up else "down")
+        _log.log(
+            logging.INFO if up else logging.WARNING, "arm %r: is %s", name, "up" if up else "down"
+        )
         names = [arm.name for arm in self._arms if self.up(arm.name)]
         self._changed(names if self._down and names else None)

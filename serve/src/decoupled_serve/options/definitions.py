@@ -7,7 +7,20 @@ that line (`python docs/tools/lists.py` writes the rows).
 from dataclasses import dataclass
 from typing import Any
 
-from .kinds import ADDRESS, CONSOLE, EXPERIMENT, PATH, STORE, SWITCH, TEXT, URL, Kind, choice, number, whole
+from .kinds import (
+    ADDRESS,
+    CONSOLE,
+    EXPERIMENT,
+    PATH,
+    STORE,
+    SWITCH,
+    TEXT,
+    URL,
+    Kind,
+    choice,
+    number,
+    whole,
+)
 
 PREFIX = "DECOUPLED_"
 
@@ -57,13 +70,17 @@ def _serve(name: str, kind: Kind, default: object, meaning: str, **more: str) ->
     return Option(name, kind, default, meaning, f"serve.{name.replace('-', '_')}", **more)
 
 
-def _mirror(name: str, kind: Kind, default: object, meaning: str, key: str = "", **more: str) -> Option:
+def _mirror(
+    name: str, kind: Kind, default: object, meaning: str, key: str = "", **more: str
+) -> Option:
     return Option(name, kind, default, meaning, key or name.replace("-", "_"), **more)
 
 
 STORES = (
     _serve("store", STORE, "decoupled.db", "Where everything is stored."),
-    _serve("store-file", PATH, None, "File with the store's address and its password.", fills="store"),
+    _serve(
+        "store-file", PATH, None, "File with the store's address and its password.", fills="store"
+    ),
 )
 
 LISTENING = (
@@ -85,12 +102,24 @@ SERVE = (
     _serve("delete-after", number(0.0), 30.0, "Days before an archived experiment can be deleted."),
     _serve("rate", number(0.0), 10_000.0, "Requests a second for each key; 0 for no limit."),
     _serve("burst", number(1.0), 20_000.0, "Requests that may arrive at once."),
-    _serve("experiments-in-memory", whole(1), 2_000, "Experiments in memory; others are restored on use."),
+    _serve(
+        "experiments-in-memory",
+        whole(1),
+        2_000,
+        "Experiments in memory; others are restored on use.",
+    ),
     _serve("drain", whole(1), 30, "Seconds for open requests to finish on shutdown."),
     _serve("access-log", SWITCH, False, "Log every request, without secrets."),
     _serve("log-format", LOG_FORMAT, "text", "text, or json: one object a line."),
-    _serve("metrics-experiments", whole(0, 10_000), 0, "Experiments with their own metrics; 0 for none."),
-    _serve("otel", SWITCH, None, "Send to OpenTelemetry; on if OTEL_EXPORTER_OTLP_ENDPOINT is set."),
+    _serve(
+        "metrics-experiments",
+        whole(0, 10_000),
+        0,
+        "Experiments with their own metrics; 0 for none.",
+    ),
+    _serve(
+        "otel", SWITCH, None, "Send to OpenTelemetry; on if OTEL_EXPORTER_OTLP_ENDPOINT is set."
+    ),
 )
 
 _SHARE = "Share of the repeatable requests to mirror; for a sink, 1 by default."
@@ -104,7 +133,9 @@ MIRROR = (
     _mirror("key-file", PATH, None, "File with the API key of that service."),
     _mirror("state-folder", PATH, None, "Folder to write to, if not that of the file."),
     _mirror("clients", whole(1), 1_000, "Requests served at a time; others get the status 503."),
-    _mirror("client-timeout", number(0.1), 60.0, "Seconds that a client may stay below 4 KiB a second."),
+    _mirror(
+        "client-timeout", number(0.1), 60.0, "Seconds that a client may stay below 4 KiB a second."
+    ),
     _mirror("drain", whole(1), 30, "Seconds to finish open answers on shutdown."),
     _mirror("experiment", EXPERIMENT, "mirror", "Name of the experiment.", "experiment.name"),
     _mirror("log-format", LOG_FORMAT, "text", "text, or json: one object a line."),

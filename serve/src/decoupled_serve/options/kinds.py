@@ -95,7 +95,9 @@ def text(name: str, value: object) -> str:
 def _switch(name: str, value: object) -> bool:
     if isinstance(value, bool):
         return value
-    raise ParameterError.of(name, value, "must be true or false", "write it without quotation marks")
+    raise ParameterError.of(
+        name, value, "must be true or false", "write it without quotation marks"
+    )
 
 
 def url(name: str, value: object) -> str:
@@ -134,7 +136,9 @@ def _console(name: str, value: object) -> tuple[str, int] | None:
     host, port = address(name, value)
     if not is_loopback(host):
         rule = "must be loopback: everyone who can reach it can see and change everything"
-        remedy = "use 127.0.0.1, or run `decoupled serve` with keys and give its address as `service`"
+        remedy = (
+            "use 127.0.0.1, or run `decoupled serve` with keys and give its address as `service`"
+        )
         raise ParameterError.of(name, value, rule, remedy)
     return host, port
 
@@ -166,7 +170,9 @@ def _parsed_switch(written: str) -> object:
 
 
 TEXT = Kind("TEXT", text)
-PATH = Kind("PATH", lambda name, value: Path(text(name, value)), locate=lambda path, folder: folder / path)
+PATH = Kind(
+    "PATH", lambda name, value: Path(text(name, value)), locate=lambda path, folder: folder / path
+)
 STORE = Kind(
     "PATH|postgresql://...",
     text,

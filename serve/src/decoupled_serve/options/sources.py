@@ -85,7 +85,9 @@ def serve_file(path: Path | None) -> ConfigFile | None:
             remedy = near_name(table, ["serve"])
             raise ParameterError(f"{path.name}: {table}: is not a table here; {remedy}")
         if not isinstance(values, dict):
-            raise ParameterError(f"{path.name}: serve: must be a table; write [serve] above its keys")
+            raise ParameterError(
+                f"{path.name}: serve: must be a table; write [serve] above its keys"
+            )
         for key in values:
             if f"serve.{key}" not in known:
                 remedy = near_name(key, sorted(each.removeprefix("serve.") for each in known))

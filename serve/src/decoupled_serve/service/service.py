@@ -64,13 +64,26 @@ class DecisionService:
         if store.migrate(clock()):
             _log.info("store %s: created", store.where)
         self._compiler = compiler or Compiler()
-        most = whole_number("experiments_in_memory", experiments_in_memory, 1, f"the default is {MOST:,}")
+        most = whole_number(
+            "experiments_in_memory", experiments_in_memory, 1, f"the default is {MOST:,}"
+        )
         self._session = Session(store, clock, snapshot_every, self._compiler, most)
         self._swept = 0  # the experiment whose deadlines were looked at last
         self._housekeeping = partial(self._keep_house, keep_keys=keep_keys)
-        self._commits = CommitLoop(self._session, patience=patience, housekeeping=self._housekeeping)
+        self._commits = CommitLoop(
+            self._session, patience=patience, housekeeping=self._housekeeping
+        )
         # Each kind of work in threads of its own: a check never has to wait for an export.
-        kinds = ("checks", "reads", "verdicts", "histories", "lists", "replays", "pairs", "deletion")
+        kinds = (
+            "checks",
+            "reads",
+            "verdicts",
+            "histories",
+            "lists",
+            "replays",
+            "pairs",
+            "deletion",
+        )
         self._threads = threads = {kind: Background(f"decoupled-{kind}") for kind in kinds}
         self._listing = False
         self._sizes: dict[str, int] = {}
@@ -137,7 +150,9 @@ class DecisionService:
             for each in offered:
                 self._compiler.begin(code_of(each.to_dict(), 2), LATER)
         except Exception:
-            _log.exception("the stored experiments could not be listed; each policy compiles on first use")
+            _log.exception(
+                "the stored experiments could not be listed; each policy compiles on first use"
+            )
         finally:
             self._listing = False
 

@@ -32,7 +32,9 @@ class Shares(NamedTuple):
         return self._replace(of=shares)
 
     def __str__(self) -> str:
-        return f"{self.experiment}: " + ", ".join(f"{name} {share:.2%}" for name, share in self.of.items())
+        return f"{self.experiment}: " + ", ".join(
+            f"{name} {share:.2%}" for name, share in self.of.items()
+        )
 
 
 def shares_of(
@@ -73,7 +75,9 @@ def shares_of(
             names[arm] = name
     if not names:
         raise ParameterError("; ".join(problems))
-    shares = {names.get(arm, ""): share for arm, share in zip(arms, state["exploitation"], strict=True)}
+    shares = {
+        names.get(arm, ""): share for arm, share in zip(arms, state["exploitation"], strict=True)
+    }
     return Shares(state["experiment"], shares, tuple(problems)).without([""])
 
 
@@ -86,7 +90,9 @@ def _checked(upstream: str) -> str:
     """A name that means nothing else in any configuration."""
     if _UPSTREAM.fullmatch(upstream) is None:
         rule = "must be letters, digits, '.', '_' and '-', a letter or a digit first"
-        raise ParameterError.of("--upstream", upstream, rule, "give the arm another name, as in ARM=NAME")
+        raise ParameterError.of(
+            "--upstream", upstream, rule, "give the arm another name, as in ARM=NAME"
+        )
     return upstream
 
 
@@ -111,7 +117,9 @@ def has_moved(now: Mapping[str, float], then: Mapping[str, float], threshold: fl
     False
     """
     names = now.keys() | then.keys()
-    return any(abs(now.get(name, 0.0) - then.get(name, 0.0)) > threshold + _ROUNDING for name in names)
+    return any(
+        abs(now.get(name, 0.0) - then.get(name, 0.0)) > threshold + _ROUNDING for name in names
+    )
 
 
 class Document(ABC):
@@ -225,10 +233,14 @@ class AiGatewayRoute(HttpRoute):
     kind = "AIGatewayRoute"
 
     def _backend(self, name: str) -> dict[str, Any]:
-        return {"name": name} | ({"modelNameOverride": self.models[name]} if name in self.models else {})
+        return {"name": name} | (
+            {"modelNameOverride": self.models[name]} if name in self.models else {}
+        )
 
     def text(self, shares: Shares) -> str:
         for name in self.models:
             if name not in shares.of:
-                raise ParameterError.of("--model", name, "is not an upstream", near_name(name, shares.of))
+                raise ParameterError.of(
+                    "--model", name, "is not an upstream", near_name(name, shares.of)
+                )
         return super().text(shares)

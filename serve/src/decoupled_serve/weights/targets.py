@@ -121,17 +121,23 @@ class HaProxy(Target):
         missing = weights.keys() - there.keys()
         if missing:
             names = ", ".join(sorted(missing))
-            raise NotTaken(f"--backend = {self.backend!r}: has no server {names}; see --upstream", missing)
+            raise NotTaken(
+                f"--backend = {self.backend!r}: has no server {names}; see --upstream", missing
+            )
         wanted = {name: weights.get(name, 0) for name in there}
         order = sorted(wanted, key=lambda name: there[name] - wanted[name])
-        said = self._ask("; ".join(f"set weight {self.backend}/{name} {wanted[name]}" for name in order))
+        said = self._ask(
+            "; ".join(f"set weight {self.backend}/{name} {wanted[name]}" for name in order)
+        )
         if said.strip():
             raise NotTaken(f"HAProxy at {self.address!r}: refuses: {said.strip()}")
 
     def _weights(self) -> dict[str, int]:
         """The weight of every server that is no backup."""
         said = self._ask(f"show servers state {self.backend}")
-        lines = [line.split() for line in said.splitlines() if line.strip() and not line.startswith("#")]
+        lines = [
+            line.split() for line in said.splitlines() if line.strip() and not line.startswith("#")
+        ]
         if len(lines) < 2:
             told = said.strip() or "no servers"
             raise NotTaken(f"--backend = {self.backend!r}: is not known to HAProxy: {told}")
@@ -155,7 +161,9 @@ class HaProxy(Target):
         if host and port.isdigit() and "/" not in self.address:
             return socket.create_connection((host, int(port)), timeout=_PATIENCE)
         if not hasattr(socket, "AF_UNIX"):
-            raise NotTaken(f"HAProxy at {self.address!r}: this system has no such sockets; use HOST:PORT")
+            raise NotTaken(
+                f"HAProxy at {self.address!r}: this system has no such sockets; use HOST:PORT"
+            )
         talk = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             talk.settimeout(_PATIENCE)
@@ -195,7 +203,11 @@ class Follower:
         try:
             self._apply(self.look(), always, lenient)
         except ServiceError as error:
-            if error.status in TEMPORARY and self.fallback is not None and self.target.current() is None:
+            if (
+                error.status in TEMPORARY
+                and self.fallback is not None
+                and self.target.current() is None
+            ):
                 self._apply(self.fallback, always, lenient)
             raise
 
@@ -242,5 +254,7 @@ class Follower:
 
     def _has_moved(self, shares: Shares, there: dict[str, float]) -> bool:
         # An upstream that must get nothing, because it is down or retired, is never within the threshold.
-        emptied = any(share > 0.0 and shares.of.get(name, 0.0) == 0.0 for name, share in there.items())
+        emptied = any(
+            share > 0.0 and shares.of.get(name, 0.0) == 0.0 for name, share in there.items()
+        )
         return emptied or has_moved(self.target.rounded(shares), there, self.threshold)

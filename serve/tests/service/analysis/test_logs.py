@@ -63,7 +63,9 @@ def test_exported_propensities_are_the_true_law(opened: Opened, tmp_path: Path) 
         assert row.propensity == law[ARMS.index(str(row.explore))]
         made[row.id] = learner.decide(available=row.available)
         assert (row.explore, row.weight) == (made[row.id].explore, made[row.id].weight)
-    assert service.logs.export("me", "one", tmp_path / "log.csv", "csv").result() == len(rows) == 103
+    assert (
+        service.logs.export("me", "one", tmp_path / "log.csv", "csv").result() == len(rows) == 103
+    )
     assert service.logs.export("me", "one", tmp_path / "log.parquet").result() == 103
     table = pq.read_table(tmp_path / "log.parquet").to_pylist()
     kinds = {each.name: str(each.type) for each in pq.read_schema(tmp_path / "log.parquet")}
@@ -78,7 +80,9 @@ def test_exported_propensities_are_the_true_law(opened: Opened, tmp_path: Path) 
             seconds, moment = getattr(row, name), parquet[name]
             assert line[name] == ("" if seconds is None else f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z")
             assert (moment is None) == (seconds is None)
-            assert moment is None or (moment.utcoffset() == timedelta(0) and moment.timestamp() == seconds)
+            assert moment is None or (
+                moment.utcoffset() == timedelta(0) and moment.timestamp() == seconds
+            )
         assert line["loss"] == ("" if row.loss is None else str(row.loss))
     assert table[-1]["available"] == lines[-1]["available"] == '["a", "c"]'
     assert service.logs.read("me", "one", after=rows[9].seq, limit=5).result() == rows[10:15]
@@ -110,7 +114,10 @@ def test_evaluation_finds_the_means(file: str) -> None:
 def test_evaluation_agrees_with_what_the_experiment_shows_or_compares_nothing(file: str) -> None:
     service = quick_service(file)
     run(service, {"name": "FTPL"}, 100)
-    found, shown = service.logs.evaluate("me", "one").result(), service.verdicts.get("me", "one").result()
+    found, shown = (
+        service.logs.evaluate("me", "one").result(),
+        service.verdicts.get("me", "one").result(),
+    )
     assert [each.value for each in found.arms] == [each.loss for each in shown.arms]
     assert [each.observed for each in found.arms] == [each.observed for each in shown.arms]
     assert found.exploited == found.drawn == shown.exploited
@@ -129,7 +136,9 @@ def test_evaluation_agrees_with_what_the_experiment_shows_or_compares_nothing(fi
 def test_decisions_count_in_their_order(file: str) -> None:
     """One that is pending holds up the losses of later ones, for as long as the experiment is patient."""
     service = quick_service(file)
-    service.experiments.put("me", "one", Settings({"name": "FTPL"}, ARMS, patience=5), seed=7).result()
+    service.experiments.put(
+        "me", "one", Settings({"name": "FTPL"}, ARMS, patience=5), seed=7
+    ).result()
     held, *rest = service.decisions.decide("me", "one", count=5).result()
     for each in rest:
         service.decisions.feedback("me", each.id, loss=0.5).result()
@@ -139,11 +148,15 @@ def test_decisions_count_in_their_order(file: str) -> None:
     service.decisions.decide("me", "one").result()
     assert service.logs.evaluate("me", "one").result().observed == 4
     service.decisions.feedback("me", held.id, loss=0.5).result()
-    assert service.logs.evaluate("me", "one").result().observed == 4, "what was given up stays left out"
+    assert service.logs.evaluate("me", "one").result().observed == 4, (
+        "what was given up stays left out"
+    )
     assert service.verdicts.get("me", "one").result().observed == 4
 
 
-def test_an_evaluation_counts_the_loss_declared_for_expiry(file: str, clock: Clock, tmp_path: Path) -> None:
+def test_an_evaluation_counts_the_loss_declared_for_expiry(
+    file: str, clock: Clock, tmp_path: Path
+) -> None:
     """As the learner does. Arm "a" answers well or not at all, and without this it would look the best."""
     service = quick_service(file, clock=clock)
     settings = Settings({"name": "FTPL"}, ARMS, deadline=10.0, expired_loss=1.0)
@@ -242,7 +255,9 @@ def play(service: DecisionService, rounds: int, seed: int = 1, name: str = "one"
             made += service.decisions.decide("me", name, context=context).result()
         for each, means in zip(made, MEANS.values(), strict=True):
             given.append(
-                Feedback(each.id, float(noise.random() < means[SEGMENTED_ARMS.index(str(each.explore))]))
+                Feedback(
+                    each.id, float(noise.random() < means[SEGMENTED_ARMS.index(str(each.explore))])
+                )
             )
         service.decisions.feedback_many("me", given).result()
 
@@ -273,7 +288,9 @@ def test_each_segment_has_its_own_verdict_and_its_share_of_the_risk(file: str) -
     assert "small is best for art" in found.text
     assert found.text.endswith("1 is open")
     by_value = {each.values: each for each in found.segments}
-    assert [by_value[(name,)].risk for name in MEANS] == [0.05 * share(place) for place in (1, 2, 3)]
+    assert [by_value[(name,)].risk for name in MEANS] == [
+        0.05 * share(place) for place in (1, 2, 3)
+    ]
     assert {each.observed for each in first.segments} == {20}
     assert {(each.observed, each.decisions) for each in found.segments} == {(120, 120)}
     law = {each.arm: each.loss for each in by_value[("law",)].arms}
@@ -296,7 +313,11 @@ def test_they_are_the_sequences_of_their_own_observations(file: str) -> None:
             assert chance is not None
             exact = [chance, 1.0 - chance] if explore == 0 else [1.0 - chance, chance]
             twin.update(
-                explore, 1.0 / chance, row.loss or 0.0, SEGMENTED_ARMS.index(str(row.exploit)), law=exact
+                explore,
+                1.0 / chance,
+                row.loss or 0.0,
+                SEGMENTED_ARMS.index(str(row.exploit)),
+                law=exact,
             )
     assert law.verdict.to_dict() == verdict(twin, SEGMENTED_ARMS).to_dict()
     for each, interval in zip(law.arms, twin.arms(), strict=True):
@@ -311,7 +332,9 @@ def test_they_are_the_sequences_of_their_own_observations(file: str) -> None:
             asked(service, *by, name=name)
 
 
-def test_chances_weigh_the_rounds_of_a_segment_only_if_all_its_requests_have_the_same(file: str) -> None:
+def test_chances_weigh_the_rounds_of_a_segment_only_if_all_its_requests_have_the_same(
+    file: str,
+) -> None:
     service = quick_service(file)
     policy = dc.ContextualLadder(segments=("subject",)).to_dict()
     settings = Settings(policy, ("small", "large"), context={"country": "text"})
@@ -336,8 +359,14 @@ def test_beyond_the_limit_segments_share_one(file: str, monkeypatch: pytest.Monk
     service.decisions.decide("me", "one", context={"subject": "history"}).result()
     found = asked(service, "subject")
     assert {each.values for each in found.segments} == {("law",), ("art",), None}
-    assert {each.name: each.decisions for each in found.segments} == {"law": 3, "art": 3, "all others": 4}
-    assert math.isclose(sum(each.risk for each in found.segments), 0.05 * sum(map(share, (1, 2, 3))))
+    assert {each.name: each.decisions for each in found.segments} == {
+        "law": 3,
+        "art": 3,
+        "all others": 4,
+    }
+    assert math.isclose(
+        sum(each.risk for each in found.segments), 0.05 * sum(map(share, (1, 2, 3)))
+    )
 
 
 def test_arms_come_and_go_and_old_parts_of_the_log_are_dropped(file: str, clock: Clock) -> None:
@@ -356,7 +385,9 @@ def test_arms_come_and_go_and_old_parts_of_the_log_are_dropped(file: str, clock:
     assert found.segments == (), "which decisions were pending then may depend on their arms"
     [made] = service.decisions.decide("me", "one", context={"subject": "art"}).result()
     service.decisions.feedback("me", made.id, loss=0.5).result()
-    assert [(each.values, each.observed) for each in asked(service, "subject").segments] == [(("art",), 1)]
+    assert [(each.values, each.observed) for each in asked(service, "subject").segments] == [
+        (("art",), 1)
+    ]
 
 
 def test_observations_are_added_in_the_order_of_decisions(file: str) -> None:

@@ -80,13 +80,17 @@ OTHERS: dict[str, Callable[..., dict[str, Any]]] = {
 
 
 class PythonCaller(Caller):
-    def __init__(self, kind: type[Client] | type[AsyncClient], url: str, options: dict[str, Any]) -> None:
+    def __init__(
+        self, kind: type[Client] | type[AsyncClient], url: str, options: dict[str, Any]
+    ) -> None:
         self._told: list[str] = []
         outbox, retries = options.pop("outbox", None), Retries(**options.pop("retries", {}))
         self._runner = asyncio.Runner()
         try:
             kept = Outbox() if outbox == "memory" else outbox
-            self._client: Any = kind(url, outbox=kept, retries=retries, notify=self._told.append, **options)
+            self._client: Any = kind(
+                url, outbox=kept, retries=retries, notify=self._told.append, **options
+            )
         except DecoupledError as error:
             raise _refused(error) from error
 
@@ -133,7 +137,9 @@ class TypeScriptCaller(Caller):
 
     def __init__(self, bridge: Bridge, url: str, options: dict[str, Any]) -> None:
         self._bridge = bridge
-        retries = {NAMES.get(name, name): value for name, value in options.pop("retries", {}).items()}
+        retries = {
+            NAMES.get(name, name): value for name, value in options.pop("retries", {}).items()
+        }
         named = {NAMES.get(name, name): value for name, value in options.items()}
         self._number: int | None = None
         self._number = self._one("new", [url, {**named, "retries": retries}])
@@ -184,7 +190,9 @@ DECISION: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kind]:
+def kind(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Kind]:
     name: str = request.param
     if name != "TypeScript":
         yield name, None
@@ -207,7 +215,9 @@ def name_for(service: Service, kind: Kind, what: str, **settings: Any) -> str:
     return name
 
 
-def test_dropped_connections_lose_and_double_nothing(service: Service, make: Make, kind: Kind) -> None:
+def test_dropped_connections_lose_and_double_nothing(
+    service: Service, make: Make, kind: Kind
+) -> None:
     name = name_for(service, kind, "dropped")
     with dropping_proxy(service, random_outcomes(1)) as url:
         client = make(url, retries=HASTY)
@@ -234,7 +244,9 @@ def test_everything_can_be_asked(service: Service, make: Make, kind: Kind) -> No
     assert client.call("decide", name, **asked) == decision
     assert decision["explore"] in ("red", "blue")
     assert decision["exploit"] is None
-    assert client.call("feedback", decision["id"], loss=True, arm=decision["explore"])["loss"] == 1.0
+    assert (
+        client.call("feedback", decision["id"], loss=True, arm=decision["explore"])["loss"] == 1.0
+    )
     assert client.call("decision", decision["id"])["status"] == "applied"
     assert client.call("state", name)["applied"] == 1
     assert client.call("verdict", name)["experiment"] == name
@@ -277,10 +289,20 @@ def test_labels_are_sent_now_or_later(service: Service, make: Make, kind: Kind) 
     first, second, third = client.call("decide", name, count=3)
     assert (first["label"], first["label_probability"], first["judged"]) == (True, 1.0, None)
     both = client.call("feedback", first["id"], judged=0.25, position=-1, loss=1.0)
-    assert (both["status"], both["judged"], both["position"], both["loss"]) == ("applied", 0.25, -1.0, 1.0)
+    assert (both["status"], both["judged"], both["position"], both["loss"]) == (
+        "applied",
+        0.25,
+        -1.0,
+        1.0,
+    )
     items = [{"decision": each["id"], "judged": 0.5} for each in (second, third)]
-    assert [each["status"] for each in client.call("feedback_many", items)] == ["pending", "pending"]
-    assert [each["id"] for each in client.call("awaiting_labels", name, 1)["decisions"]] == [second["id"]]
+    assert [each["status"] for each in client.call("feedback_many", items)] == [
+        "pending",
+        "pending",
+    ]
+    assert [each["id"] for each in client.call("awaiting_labels", name, 1)["decisions"]] == [
+        second["id"]
+    ]
     assert client.call("label", second["id"], reward=0.75)["loss"] == 0.25
     queue = client.call("awaiting_labels", name)
     assert (queue["used"], queue["awaiting"], queue["missing"]) == (2, 1, 0)
@@ -324,7 +346,9 @@ def test_refusals_have_the_same_names(service: Service, make: Make, kind: Kind) 
         ({"loss": "0.5"}, r"loss = '0.5': must be a number, [Tt]rue or [Ff]alse, not str.*; give the loss"),
     ],
 )  # fmt: skip
-def test_feedback_is_refused_before_it_is_sent(make: Make, feedback: dict[str, Any], message: str) -> None:
+def test_feedback_is_refused_before_it_is_sent(
+    make: Make, feedback: dict[str, Any], message: str
+) -> None:
     client = make("http://127.0.0.1:9")
     with pytest.raises(Refused, match=f"^ParameterError: {message}"):
         client.call("feedback", "1f2e-7", **feedback)
@@ -357,8 +381,12 @@ def test_an_unreachable_service_is_named_without_its_password(make: Make) -> Non
     with pytest.raises(Refused) as caught:
         client.call("state", "one")
     assert caught.value.kind == "Unreachable"
-    assert f"GET http://127.0.0.1:{port}/v1/experiments/one/state: no answer (" in caught.value.message
-    assert "is `decoupled serve` running there? pass its address to the client" in caught.value.message
+    assert (
+        f"GET http://127.0.0.1:{port}/v1/experiments/one/state: no answer (" in caught.value.message
+    )
+    assert (
+        "is `decoupled serve` running there? pass its address to the client" in caught.value.message
+    )
     with pytest.raises(Refused) as caught:
         client.call("feedback", "1f2e-7", loss=0.25)
     assert caught.value.kind == "UndeliveredFeedback"
@@ -388,7 +416,9 @@ def test_a_missing_or_wrong_key_is_reported_with_a_remedy(make: Make, tmp_path: 
         (302, 1, "ServiceError"),
     ],
 )
-def test_only_temporary_errors_are_retried(make: Make, status: int, tries: int, kind_of_error: str) -> None:
+def test_only_temporary_errors_are_retried(
+    make: Make, status: int, tries: int, kind_of_error: str
+) -> None:
     with answering((status, {"Location": "/elsewhere"}, {"detail": "no"})) as (url, seen):
         client = make(url, retries={"attempts": 3, "first": 0.001})
         with pytest.raises(Refused, match=f"^{kind_of_error}: .*no"):
@@ -416,14 +446,22 @@ def test_a_policy_that_is_being_compiled_is_waited_for(make: Make) -> None:
         assert "the service is compiling FTPL for experiment 'x'" in told
     broken = {"detail": "it does not compile", "title": "Compilation failed"}
     for status, problem, error in ((503, compiling, "Compiling"), (500, broken, "NotCompiled")):
-        with answering((status, {}, problem)) as (url, _), pytest.raises(Refused, match=f"^{error}: "):
+        with (
+            answering((status, {}, problem)) as (url, _),
+            pytest.raises(Refused, match=f"^{error}: "),
+        ):
             make(url, retries=quick | {"compiling": 0}).call("decide", "x")
     failed = {"status": "failed", "problem": "why"}
-    with answering((200, {}, failed)) as (url, _), pytest.raises(Refused, match=r"^NotCompiled: .*why"):
+    with (
+        answering((200, {}, failed)) as (url, _),
+        pytest.raises(Refused, match=r"^NotCompiled: .*why"),
+    ):
         make(url).call("create", "x", **FTPL)
 
 
-def test_an_answer_that_is_late_or_not_json_is_an_error_and_retry_after_is_heeded(make: Make) -> None:
+def test_an_answer_that_is_late_or_not_json_is_an_error_and_retry_after_is_heeded(
+    make: Make,
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # connects, and never answers
         client = make(f"http://127.0.0.1:{silent.getsockname()[1]}", retries=ONCE, timeout=0.05)
         with pytest.raises(Refused, match=r"^Unreachable: "):
@@ -438,7 +476,9 @@ def test_an_answer_that_is_late_or_not_json_is_an_error_and_retry_after_is_heede
     assert len(seen) == 2
 
 
-def test_an_outbox_survives_the_program(service: Service, make: Make, kind: Kind, tmp_path: Path) -> None:
+def test_an_outbox_survives_the_program(
+    service: Service, make: Make, kind: Kind, tmp_path: Path
+) -> None:
     name = name_for(service, kind, "outbox", deadline_seconds=3600)
     decisions = service.decide(name, count=3)["decisions"]
     folder, retries = tmp_path / "outbox", {"attempts": 2, "first": 0.001}
@@ -460,7 +500,10 @@ def test_an_outbox_survives_the_program(service: Service, make: Make, kind: Kind
         flushed = make(url, outbox=str(folder), retries=retries).call("flush")
     assert {each["id"] for each in flushed["delivered"]} == {each["id"] for each in decisions}
     [refused] = flushed["refused"]
-    assert (refused["item"]["decision"], refused["error"]["name"]) == ("0123456789abcdef-1", "NotFound")
+    assert (refused["item"]["decision"], refused["error"]["name"]) == (
+        "0123456789abcdef-1",
+        "NotFound",
+    )
     assert flushed["left"] == 0
     assert list(folder.iterdir()) == []
     assert service.http.get(f"/v1/experiments/{name}/state").json()["applied"] == 3
@@ -480,7 +523,9 @@ def test_an_outbox_refuses_files_of_another_kind(make: Make, tmp_path: Path) -> 
         assert (file / "one.json").read_bytes() == content
 
 
-def test_an_outbox_in_memory_is_not_dropped_silently(service: Service, make: Make, kind: Kind) -> None:
+def test_an_outbox_in_memory_is_not_dropped_silently(
+    service: Service, make: Make, kind: Kind
+) -> None:
     decision = service.decide(name_for(service, kind, "memory"))["id"]
     with dropping_proxy(service, lambda: "before") as url:
         client = make(url, outbox="memory", retries=ONCE)

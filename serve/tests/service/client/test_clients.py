@@ -49,7 +49,9 @@ def test_calls_of_the_async_client_run_at_the_same_time(service: Service) -> Non
     assert service.http.get("/v1/experiments/dropped-async/state").json()["decisions"] == 20
 
 
-def test_both_clients_write_a_log_in_the_format_of_its_suffix(service: Service, tmp_path: Path) -> None:
+def test_both_clients_write_a_log_in_the_format_of_its_suffix(
+    service: Service, tmp_path: Path
+) -> None:
     service.create("log")
     decision = service.decide("log")["id"]
     linked, real = tmp_path / "linked.csv", tmp_path / "real.csv"
@@ -76,7 +78,11 @@ def test_both_clients_write_a_log_in_the_format_of_its_suffix(service: Service, 
             client.log("log", tmp_path / "b.txt", "csv", overwrite=False)
         client.log("log", "/dev/null", "csv")
     assert Path("/dev/null").is_char_device(), "a device is not replaced"
-    assert (tmp_path / "a.PARQUET").read_bytes()[:4] == (tmp_path / "b.parquet").read_bytes()[:4] == b"PAR1"
+    assert (
+        (tmp_path / "a.PARQUET").read_bytes()[:4]
+        == (tmp_path / "b.parquet").read_bytes()[:4]
+        == b"PAR1"
+    )
     assert decision in real.read_text() == (tmp_path / "b.txt").read_text()
     assert linked.is_symlink()
     names = ["a.PARQUET", "b.parquet", "b.txt", "linked.csv", "real.csv"]
@@ -92,7 +98,9 @@ def test_both_clients_have_the_same_methods() -> None:
     for name, method in public(Client).items():
         one, two = inspect.signature(method), inspect.signature(public(AsyncClient)[name])
         if name.startswith("iter_"):  # what they return is awaited item by item
-            assert str(two.return_annotation) == str(one.return_annotation).replace("abc.", "abc.Async")
+            assert str(two.return_annotation) == str(one.return_annotation).replace(
+                "abc.", "abc.Async"
+            )
             one, two = (each.replace(return_annotation=None) for each in (one, two))
         assert one == two, name
 
@@ -117,7 +125,9 @@ def test_a_policy_may_be_an_object_a_dict_or_a_name(service: Service) -> None:
             created = client.create(f"policy-{i}", policy=given, arms=["a", "b"])
             assert created["policy"] == stored
             assert asyncio.run(same(f"policy-{i}", given)) == created
-        with pytest.raises(ParameterError, match=r"policy = 3: must be a policy.*for example dc\.Ladder"):
+        with pytest.raises(
+            ParameterError, match=r"policy = 3: must be a policy.*for example dc\.Ladder"
+        ):
             client.create("policy-x", policy=3, arms=["a", "b"])  # type: ignore[arg-type]
         with pytest.raises(Invalid, match=r"policy\.name = 'FTLP'.*did you mean 'FTPL'"):
             client.create("policy-x", policy="FTLP", arms=["a", "b"])
@@ -128,7 +138,9 @@ LOSSES: list[tuple[Any, float]] = [
 ]  # fmt: skip
 
 
-def test_losses_are_finite_or_truth_values_and_unknown_options_are_refused(service: Service) -> None:
+def test_losses_are_finite_or_truth_values_and_unknown_options_are_refused(
+    service: Service,
+) -> None:
     service.create("numbers")
     with Client(service.url) as client:
         for loss, applied in LOSSES:
@@ -161,7 +173,9 @@ GENERATE = runpy.run_path(str(PACKAGE / "generate.py"))
 
 def test_the_types_are_those_of_the_document_and_the_package_has_no_dependencies() -> None:
     written: str = GENERATE["written"](openapi_document())
-    assert (PACKAGE / "src" / "api.ts").read_text() == written, "the API has changed: run `make client`"
+    assert (PACKAGE / "src" / "api.ts").read_text() == written, (
+        "the API has changed: run `make client`"
+    )
     package = json.loads((PACKAGE / "package.json").read_text())
     assert "dependencies" not in package
     assert all(version[0].isdigit() for version in package["devDependencies"].values())
@@ -169,7 +183,9 @@ def test_the_types_are_those_of_the_document_and_the_package_has_no_dependencies
 
 def test_what_only_this_client_has(tmp_path_factory: pytest.TempPathFactory) -> None:
     node, file = built(tmp_path_factory), PACKAGE / "test" / "client.test.mjs"
-    done = subprocess.run([node, "--test", str(file)], capture_output=True, text=True, env=without_key())
+    done = subprocess.run(
+        [node, "--test", str(file)], capture_output=True, text=True, env=without_key()
+    )
     assert done.returncode == 0, done.stdout
     assert "# pass 3" in done.stdout
 
@@ -177,7 +193,9 @@ def test_what_only_this_client_has(tmp_path_factory: pytest.TempPathFactory) -> 
 PAGES = (ROOT / "docs" / "other-languages.md", PACKAGE / "README.md")
 
 
-def test_the_snippets_of_the_pages_run(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_the_snippets_of_the_pages_run(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     node, run = built(tmp_path_factory), 0
     with served(tmp_path) as service:
         service.create("checkout", arms=["one page", "two pages"], policy=Ladder().to_dict())

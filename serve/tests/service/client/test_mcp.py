@@ -34,7 +34,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield running
 
 
-def told(service: Service, *calls: tuple[str, dict[str, Any]], logs: Path | None = None) -> list[Any]:
+def told(
+    service: Service, *calls: tuple[str, dict[str, Any]], logs: Path | None = None
+) -> list[Any]:
     """The tools, and what each call returned, of one process that has a key to read."""
     key = service.key("read")["Authorization"].removeprefix("Bearer ")
     words = [*COMMAND, "--url", service.url, *(() if logs is None else ("--logs", str(logs)))]
@@ -77,7 +79,9 @@ def test_an_assistant_can_tell_whether_it_is_safe_to_switch(service: Service) ->
     assert replay["candidate_minus_served"]["high"] <= 0.1
 
 
-def test_files_come_from_the_folder_and_assistants_read_errors(service: Service, tmp_path: Path) -> None:
+def test_files_come_from_the_folder_and_assistants_read_errors(
+    service: Service, tmp_path: Path
+) -> None:
     logs = tmp_path / "logs"
     logs.mkdir()
     for folder in (logs, tmp_path):
@@ -95,7 +99,9 @@ def test_files_come_from_the_folder_and_assistants_read_errors(service: Service,
         ("gate", {"experiment": "models", "arm": "god"}, "god"),
     ]
     good = ("replay", {**given, "file": "log.csv"})
-    _, *refused, inside = told(service, *((name, given) for name, given, _ in wrong), good, logs=logs)
+    _, *refused, inside = told(
+        service, *((name, given) for name, given, _ in wrong), good, logs=logs
+    )
     for answer, (_, _, part) in zip(refused, wrong, strict=True):
         assert answer.is_error
         assert part in answer.content[0].text
@@ -106,7 +112,9 @@ def test_files_come_from_the_folder_and_assistants_read_errors(service: Service,
 
 def test_without_the_sdk_the_command_says_what_to_install() -> None:
     script = "import sys; sys.modules['mcp'] = None\nfrom decoupled.cli import main\nsys.argv[1:] = ['mcp']\nmain()"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
+    )
     assert (done.returncode, done.stdout) == (1, "")
     assert "needs the package mcp" in done.stderr
     assert "decoupled-bandits[mcp]" in done.stderr

@@ -78,7 +78,9 @@ class Tab:
     def expect_refusals(self, *statuses: int) -> None:
         """Chromium logs every refused request; those that a test brings about are no fault."""
         told = [f"status of {status}" for status in statuses]
-        self.complaints = [each for each in self.complaints if not any(words in each for words in told)]
+        self.complaints = [
+            each for each in self.complaints if not any(words in each for words in told)
+        ]
 
     def until(self, holds: Callable[[], bool], seconds: float = 60.0) -> None:
         for _ in range(int(seconds / 0.1)):
@@ -114,7 +116,9 @@ def slide(page: Any, name: str, value: float) -> None:
 def test_by_keyboard_alone_from_nothing_to_a_live_experiment(tab: Tab, service: Service) -> None:
     page = tab.open("")
     page.get_by_role("link", name="Create an experiment").wait_for()
-    assert page.get_by_role("link", name="Create a demo experiment").is_visible(), "a way without data"
+    assert page.get_by_role("link", name="Create a demo experiment").is_visible(), (
+        "a way without data"
+    )
     for _ in range(12):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.textContent") == "Create an experiment":
@@ -137,7 +141,9 @@ def test_by_keyboard_alone_from_nothing_to_a_live_experiment(tab: Tab, service: 
     assert made["demo"] is False
 
 
-def test_arms_come_and_go_the_log_is_saved_and_the_end_is_confirmed(tab: Tab, service: Service) -> None:
+def test_arms_come_and_go_the_log_is_saved_and_the_end_is_confirmed(
+    tab: Tab, service: Service
+) -> None:
     service.create("managed", arms=["red", "green"])
     service.http.post("/v1/experiments/managed/decisions", json={"count": 3})
     page = tab.open("experiments/managed")
@@ -146,7 +152,9 @@ def test_arms_come_and_go_the_log_is_saved_and_the_end_is_confirmed(tab: Tab, se
     page.get_by_role("button", name="Add arms").click()
     page.get_by_role("button", name="Add now").click()
     page.get_by_text("Added: blue, <b>grey</b>.").wait_for()
-    assert page.evaluate("document.activeElement.id") == "managed", "the keyboard stays where it was"
+    assert page.evaluate("document.activeElement.id") == "managed", (
+        "the keyboard stays where it was"
+    )
     tab.until(lambda: page.locator("table.arms tbody tr").count() == 4)
     page.fill("#names", "red")
     page.get_by_role("button", name="Retire arms").click()
@@ -157,7 +165,11 @@ def test_arms_come_and_go_the_log_is_saved_and_the_end_is_confirmed(tab: Tab, se
     page.get_by_role("button", name="Retire permanently").click()
     page.locator(".problem", has_text="violet").wait_for()
     assert "violet" in page.locator(".problem:visible").inner_text()
-    assert service.http.get("/v1/experiments/managed").json()["arms"] == ["green", "blue", "<b>grey</b>"]
+    assert service.http.get("/v1/experiments/managed").json()["arms"] == [
+        "green",
+        "blue",
+        "<b>grey</b>",
+    ]
     tab.expect_refusals(422)
 
     with page.expect_download() as saved:
@@ -175,7 +187,9 @@ def test_arms_come_and_go_the_log_is_saved_and_the_end_is_confirmed(tab: Tab, se
     assert page.get_by_role("button", name="Archive …").count() == 0
 
 
-def test_what_changes_a_live_experiment_is_asked_twice_and_by_name(tab: Tab, service: Service) -> None:
+def test_what_changes_a_live_experiment_is_asked_twice_and_by_name(
+    tab: Tab, service: Service
+) -> None:
     service.create("asked-twice", arms=["red", "green", "blue"])
     page = tab.open("experiments/asked-twice")
     page.get_by_text("Add or retire arms").click()
@@ -189,7 +203,9 @@ def test_what_changes_a_live_experiment_is_asked_twice_and_by_name(tab: Tab, ser
             page.fill("#names", fill)
         page.get_by_role("button", name=start).click()
         assert words in page.locator(".sure").inner_text()
-        assert page.evaluate("document.activeElement.textContent") == answer, "Enter twice changes nothing"
+        assert page.evaluate("document.activeElement.textContent") == answer, (
+            "Enter twice changes nothing"
+        )
         page.keyboard.press("Enter")
         assert not page.locator(".sure").is_visible()
         page.get_by_role("button", name=start).click()
@@ -207,13 +223,17 @@ def test_the_kill_switch_is_one_click_and_a_confirmation(tab: Tab, service: Serv
     service.create("pinning", arms=["red", 7, "<b>blue</b>"])
     budget = {"share": 0.5, "cost": 1, "allowance": [2, 86400]}
     service.http.put("/v1/experiments/pinning/budget", json=budget)
-    service.http.patch("/v1/experiments/pinning/guardrails", json={"floors": {"7": 0.1}, "down": ["red"]})
+    service.http.patch(
+        "/v1/experiments/pinning/guardrails", json={"floors": {"7": 0.1}, "down": ["red"]}
+    )
     service.decide("pinning", count=20)
     page = tab.open("experiments/pinning")
     page.locator("#regret").wait_for()  # and with it the history, which moves what is below it
     page.locator("#pin-arm").select_option(label="<b>blue</b>")
     page.get_by_role("button", name="Pin …", exact=True).click()
-    assert "Pin <b>blue</b> in pinning? Every decision uses it" in page.locator(".sure").inner_text()
+    assert (
+        "Pin <b>blue</b> in pinning? Every decision uses it" in page.locator(".sure").inner_text()
+    )
     page.keyboard.press("Enter")  # the safe answer
     assert tab.changes == []
     page.get_by_role("button", name="Pin …", exact=True).click()
@@ -221,7 +241,9 @@ def test_the_kill_switch_is_one_click_and_a_confirmation(tab: Tab, service: Serv
     page.locator("#pinned").wait_for()
     assert "every decision uses <b>blue</b>" in page.locator("#pinned").inner_text()
     assert len(tab.changes) == 1
-    assert {each["exploit"] for each in service.decide("pinning", count=5)["decisions"]} == {"<b>blue</b>"}
+    assert {each["exploit"] for each in service.decide("pinning", count=5)["decisions"]} == {
+        "<b>blue</b>"
+    }
     rules = page.locator("#guardrails .rules li").all_inner_texts()
     assert rules == ["At least 10.0% of the decisions use 7.", "Down: red."]
     tab.until(lambda: page.locator("[data-used=allowance]").inner_text() == "2.00")
@@ -268,7 +290,10 @@ def test_guardrails_and_the_budget_are_changed_by_forms(tab: Tab, service: Servi
     )  # fmt: skip
 
     for fields, wanted in (
-        ({"share": "0.5", "rate": "100", "rate-seconds": "60"}, {"share": 0.5, "rate": [100, 60.0]}),
+        (
+            {"share": "0.5", "rate": "100", "rate-seconds": "60"},
+            {"share": 0.5, "rate": [100, 60.0]},
+        ),
         (
             {"rate": "", "rate-seconds": "", "cost": "red: 2\n7: 0.5", "total": "40"},
             {"share": 0.5, "rate": None, "cost": {"red": 2.0, "7": 0.5}, "total": 40.0},
@@ -284,7 +309,9 @@ def test_guardrails_and_the_budget_are_changed_by_forms(tab: Tab, service: Servi
         assert {name: found[name] for name in wanted} == wanted
 
 
-def test_an_experiment_starts_with_guardrails_a_budget_and_labels(tab: Tab, service: Service) -> None:
+def test_an_experiment_starts_with_guardrails_a_budget_and_labels(
+    tab: Tab, service: Service
+) -> None:
     page = tab.open("new")
     page.locator("#policy option", has_text="Exp3").wait_for(state="attached")
     page.fill("#name", "all-set")
@@ -308,7 +335,11 @@ def test_an_experiment_starts_with_guardrails_a_budget_and_labels(tab: Tab, serv
     made = service.http.get("/v1/experiments/all-set").json()
     rules = made["guardrails"]
     assert (made["risk"], rules["incumbent"], rules["risk"]) == (0.01, "control", 0.02)
-    assert (made["budget"]["share"], made["labels"]["share"], made["labels"]["first"]) == (0.25, 0.2, 50)
+    assert (made["budget"]["share"], made["labels"]["share"], made["labels"]["first"]) == (
+        0.25,
+        0.2,
+        50,
+    )
 
 
 def test_a_live_experiment_gets_no_made_up_losses(tab: Tab, service: Service) -> None:
@@ -335,7 +366,9 @@ def test_a_live_experiment_gets_no_made_up_losses(tab: Tab, service: Service) ->
 
 def with_feedback(service: Service, name: str, count: int) -> None:
     decisions = service.decide(name, count=count)["decisions"]
-    items = [{"decision": each["id"], "loss": float(each["explore"] == "red")} for each in decisions]
+    items = [
+        {"decision": each["id"], "loss": float(each["explore"] == "red")} for each in decisions
+    ]
     assert service.http.post("/v1/feedback", json={"items": items}).status_code == 200
 
 
@@ -344,7 +377,9 @@ def test_an_experiment_begins_with_its_verdict(tab: Tab, service: Service) -> No
     page = tab.open("experiments/verdict")
     text = page.locator("#verdict-text")
     text.get_by_text("Too early: nothing was observed").wait_for()
-    assert "red, the incumbent, is used until another arm" in page.locator("#incumbent").inner_text()
+    assert (
+        "red, the incumbent, is used until another arm" in page.locator("#incumbent").inner_text()
+    )
     for _ in range(20):
         with_feedback(service, "verdict", 20)
     tab.until(lambda: "red is out" in text.inner_text())
@@ -408,11 +443,17 @@ def test_traffic_moves_the_numbers(tab: Tab, service: Service) -> None:
     assert state["decisions"] == 1200 == state["applied"] + state["pending"]
     # A quarter of the feedback never comes; 6 standard deviations each side.
     assert 210 < state["pending"] < 390
-    tab.until(lambda: tab.tile("pending") == state["pending"] and tab.tile("applied") == state["applied"])
+    tab.until(
+        lambda: tab.tile("pending") == state["pending"] and tab.tile("applied") == state["applied"]
+    )
     judged = service.http.get("/v1/experiments/moving/verdict").json()["arms"]
-    losses = [[f"{each['loss'][end]:.2f}" for end in ("estimate", "low", "high")] for each in judged]
+    losses = [
+        [f"{each['loss'][end]:.2f}" for end in ("estimate", "low", "high")] for each in judged
+    ]
     known = page.locator("table.arms td[data-label='Mean loss']")
-    tab.until(lambda: [each.replace(" to", "").split() for each in known.all_inner_texts()] == losses)
+    tab.until(
+        lambda: [each.replace(" to", "").split() for each in known.all_inner_texts()] == losses
+    )
     for i, row in enumerate(page.locator("table.arms tbody tr").all()):
         cells = [cell.strip() for cell in row.locator("th, td").all_inner_texts()]
         arm, exploit, explore, _, used, tried = cells
@@ -426,7 +467,9 @@ def test_traffic_moves_the_numbers(tab: Tab, service: Service) -> None:
     page.get_by_text("Show as a table").first.click()
     page.locator(".plain tbody tr").first.wait_for()  # drawn on the event that follows the click
     cells = page.locator(".plain tbody tr").first.locator("td").all_inner_texts()
-    assert sum(float(cell.rstrip("%").lstrip("< ")) for cell in cells) == pytest.approx(100.0, abs=0.3)
+    assert sum(float(cell.rstrip("%").lstrip("< ")) for cell in cells) == pytest.approx(
+        100.0, abs=0.3
+    )
 
 
 def test_an_experiment_that_learns_by_requests_is_created(tab: Tab, service: Service) -> None:
@@ -435,7 +478,11 @@ def test_an_experiment_that_learns_by_requests_is_created(tab: Tab, service: Ser
     page.fill("#name", "by-request")
     page.select_option("#policy", "by context")
     page.locator("#context").wait_for()
-    wrong = {"": "needs at least one", "subject": "“subject” must be", "a: text\na: text": "“a: text”"}
+    wrong = {
+        "": "needs at least one",
+        "subject": "“subject” must be",
+        "a: text\na: text": "“a: text”",
+    }
     for text, words in wrong.items():
         page.fill("#context", text)
         page.click("#create button[type=submit]")
@@ -446,7 +493,10 @@ def test_an_experiment_that_learns_by_requests_is_created(tab: Tab, service: Ser
     page.locator("table.arms tbody tr").first.wait_for(timeout=COMPILING)
     made = service.http.get("/v1/experiments/by-request").json()
     assert made["context"] == {"subject": "text", "tokens": "number", "new": "boolean"}
-    assert (made["policy"]["segments"], made["policy"]["numbers"]) == (["subject", "new"], ["tokens"])
+    assert (made["policy"]["segments"], made["policy"]["numbers"]) == (
+        ["subject", "new"],
+        ["tokens"],
+    )
 
 
 def test_a_segment_is_picked_and_its_arms_are_shown(tab: Tab, service: Service) -> None:
@@ -479,7 +529,9 @@ def test_what_users_name_is_text(tab: Tab, service: Service) -> None:
     assert page.locator("table.arms tbody th").all_inner_texts() == HOSTILE
     assert page.locator(".legend li").all_inner_texts() == HOSTILE
     assert page.locator("#best option").all_inner_texts() == HOSTILE
-    page.evaluate("location.hash = 'experiments/' + encodeURIComponent('<img src=x onerror=hurt=1>')")
+    page.evaluate(
+        "location.hash = 'experiments/' + encodeURIComponent('<img src=x onerror=hurt=1>')"
+    )
     page.get_by_role("heading", name="No such experiment").wait_for()
     assert page.locator("main img, main script").count() == 0
     assert page.evaluate("window.hurt") is None
@@ -566,7 +618,9 @@ def test_what_compiles_says_so_until_it_can_decide(page: Any, tmp_path: Path) ->
         assert tab.complaints == [], "not even 503 was met"
 
 
-def test_home_is_the_only_experiment_and_a_mirrors_says_what_it_is(page: Any, tmp_path: Path) -> None:
+def test_home_is_the_only_experiment_and_a_mirrors_says_what_it_is(
+    page: Any, tmp_path: Path
+) -> None:
     with served(tmp_path, mirror="requests") as mirroring:
         mirroring.create("requests")
         tab = Tab(page, mirroring.url)
@@ -595,7 +649,9 @@ def test_a_key_stays_in_its_tab(browser: Any, tmp_path: Path) -> None:
         page.keyboard.press("Enter")
         page.get_by_role("link", name="Create an experiment").wait_for()
         assert not page.locator("#key-form").is_visible()
-        kept = page.evaluate("[Object.values(sessionStorage), localStorage.length, document.cookie]")
+        kept = page.evaluate(
+            "[Object.values(sessionStorage), localStorage.length, document.cookie]"
+        )
         assert kept == [[key], 0, ""]
         page.reload()
         page.get_by_role("link", name="Create an experiment").wait_for()
@@ -614,7 +670,9 @@ BUTTONS = "main button:visible, main a.button:visible"
 @pytest.mark.parametrize(("role", "note"), [
     ("read", "This key is read-only"), ("decide", "This key can read and decide"), ("admin", None),
 ])  # fmt: skip
-def test_only_what_a_key_may_do_is_offered(page: Any, tmp_path: Path, role: str, note: str | None) -> None:
+def test_only_what_a_key_may_do_is_offered(
+    page: Any, tmp_path: Path, role: str, note: str | None
+) -> None:
     with served(tmp_path, open_to_all=False) as locked:
         admin = made(locked, "admin")
         key = made(locked, role)["Authorization"].removeprefix("Bearer ")
@@ -626,7 +684,9 @@ def test_only_what_a_key_may_do_is_offered(page: Any, tmp_path: Path, role: str,
         page.locator("#key").fill(key)
         page.keyboard.press("Enter")
         page.get_by_text("There are no experiments yet").wait_for()
-        assert (page.get_by_role("link", name="Create an experiment").count() > 0) == (role == "admin")
+        assert (page.get_by_role("link", name="Create an experiment").count() > 0) == (
+            role == "admin"
+        )
         tab.open("new")
         page.get_by_role("heading", name="New experiment").wait_for()
         assert (page.locator("#create").count() > 0) == (role == "admin")
@@ -638,7 +698,10 @@ def test_only_what_a_key_may_do_is_offered(page: Any, tmp_path: Path, role: str,
             page.locator("table.arms tbody tr").first.wait_for()
             buttons = page.locator(BUTTONS).all_inner_texts()
             wanted = ["Download log as CSV", "Download log as Parquet"]
-            trials = {"for-show": ["Draw 10 times", "Send test traffic"], "for-real": ["Copy the example"]}
+            trials = {
+                "for-show": ["Draw 10 times", "Send test traffic"],
+                "for-real": ["Copy the example"],
+            }
             wanted += trials[name] if role != "read" else []
             if role == "admin":
                 wanted += ["New", "Archive …", "Pin …"]  # those of forms are folded away
@@ -668,7 +731,10 @@ def test_every_failure_is_told_in_words(tab: Tab, service: Service) -> None:
     tab.open("new")
     problem = page.locator(".problem:visible")
     problem.wait_for()
-    assert problem.inner_text() == "The list of policies could not be loaded. The service answered 502."
+    assert (
+        problem.inner_text()
+        == "The list of policies could not be loaded. The service answered 502."
+    )
     assert page.locator("#custom").is_visible(), "a policy can still be given"
 
     page.route("**/v1/access", lambda route: route.abort())

@@ -35,7 +35,9 @@ def page(browser: Any, service: Service) -> Iterator[Any]:
     opened = context.new_page()
     complaints: list[str] = []
     opened.on("pageerror", lambda error: complaints.append(str(error)))
-    opened.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    opened.on(
+        "console", lambda said: complaints.append(said.text) if said.type == "error" else None
+    )
     yield opened
     assert [each for each in complaints if "status of" not in each] == []
     assert opened.evaluate("window.hurt") is None
@@ -43,7 +45,9 @@ def page(browser: Any, service: Service) -> Iterator[Any]:
 
 
 def first_is_explored(page: Any) -> bool:
-    return str(page.locator("[aria-labelledby=answer-first] .text").inner_text()).startswith("explored")
+    return str(page.locator("[aria-labelledby=answer-first] .text").inner_text()).startswith(
+        "explored"
+    )
 
 
 def test_a_person_labels_with_the_keys_1_2_and_t(page: Any, service: Service) -> None:
@@ -52,7 +56,9 @@ def test_a_person_labels_with_the_keys_1_2_and_t(page: Any, service: Service) ->
     page.get_by_role("link", name="Label answers").click()
     for number, wanted in enumerate((0.0, 1.0, 0.5)):
         page.get_by_text(f"Question {number}", exact=True).wait_for()
-        assert not any(arm in page.content() for arm in SECRET_ARMS), "a person must not know the arms"
+        assert not any(arm in page.content() for arm in SECRET_ARMS), (
+            "a person must not know the arms"
+        )
         assert ids[number] not in page.content()
         better_first = first_is_explored(page) == (wanted == 0.0)
         page.keyboard.press("Control+1")  # the browser's own key
@@ -85,7 +91,9 @@ def test_answers_are_text_and_it_works_on_a_phone(page: Any, service: Service) -
     assert loss(service, id) in (0.0, 1.0)
 
 
-def test_two_people_see_two_pairs_also_after_a_reload(page: Any, service: Service, browser: Any) -> None:
+def test_two_people_see_two_pairs_also_after_a_reload(
+    page: Any, service: Service, browser: Any
+) -> None:
     kept(service, "people", [("exploited", "explored")] * 2)
     # From here on the service asks for keys, so this test is the last.
     admin, keys = service.key("admin"), [service.key("label") for _ in range(2)]
@@ -95,7 +103,9 @@ def test_two_people_see_two_pairs_also_after_a_reload(page: Any, service: Servic
         seen = []
         for tab, key in zip((page, others.new_page()), keys, strict=True):
             tab.goto(service.url)
-            tab.get_by_label("This service requires an API key").fill(key["Authorization"].split()[1])
+            tab.get_by_label("This service requires an API key").fill(
+                key["Authorization"].split()[1]
+            )
             tab.get_by_role("button", name="Use this key").click()
             # There is nothing else for such a key. The list of experiments, gone in a moment, has the label too.
             tab.get_by_role("textbox", name="Experiment", exact=True).fill("people")
@@ -105,7 +115,9 @@ def test_two_people_see_two_pairs_also_after_a_reload(page: Any, service: Servic
         assert set(seen) == {"Question 0", "Question 1"}
         page.reload()
         assert page.locator("[aria-label=Request] .text").inner_text() == seen[0]
-        service.http.post("/v1/experiments/people/pairs/lease", headers=keys[0])  # as in another tab
+        service.http.post(
+            "/v1/experiments/people/pairs/lease", headers=keys[0]
+        )  # as in another tab
         page.keyboard.press("1")
         page.locator(".problem", has_text="run out").wait_for()
         page.get_by_text(seen[0], exact=True).wait_for()  # and it goes on by itself

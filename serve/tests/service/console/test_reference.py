@@ -26,9 +26,12 @@ def page(browser: Any, service: Service) -> Iterator[Any]:
     complaints: list[str] = []
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     # Chromium logs every refused request; those without a key are part of the tests.
-    opened.on("console", lambda said: None if "status of 4" in said.text else complaints.append(said.text))
     opened.on(
-        "request", lambda sent: None if sent.url.startswith(service.url) else complaints.append(sent.url)
+        "console", lambda said: None if "status of 4" in said.text else complaints.append(said.text)
+    )
+    opened.on(
+        "request",
+        lambda sent: None if sent.url.startswith(service.url) else complaints.append(sent.url),
     )
     yield opened
     opened.close()
@@ -44,7 +47,9 @@ def opened_at(page: Any, service: Service, operation: str = "") -> Any:
 def test_every_operation_is_there_and_can_be_found(page: Any, service: Service) -> None:
     opened_at(page, service)
     document = openapi_document()
-    known = {(method.upper(), path) for path, found in document["paths"].items() for method in found}
+    known = {
+        (method.upper(), path) for path, found in document["paths"].items() for method in found
+    }
     cards = page.locator(".op > summary")
     methods, paths = (cards.locator(each).all_inner_texts() for each in (".method", ".path"))
     shown = set(zip(methods, paths, strict=True))
@@ -58,7 +63,13 @@ def test_every_operation_is_there_and_can_be_found(page: Any, service: Service) 
     page.get_by_role("link", name="POST Draw a decision").click()
     page.locator(f"#{DECIDE}[open]").wait_for()
     text = page.locator(f"#{DECIDE}").inner_text()
-    for words in ("Idempotency-Key", "available", "at most 1,000", "409", "The loss to send back is"):
+    for words in (
+        "Idempotency-Key",
+        "available",
+        "at most 1,000",
+        "409",
+        "The loss to send back is",
+    ):
         assert words in text
 
 
@@ -111,7 +122,11 @@ def test_every_body_has_an_example_that_the_service_takes(page: Any, service: Se
     )
     assert len(bodies) >= 10
     for method, path, body in bodies:
-        address = path.replace("{name}", "checkout").replace("{id}", "none-1").replace("{key}", "checkout")
+        address = (
+            path.replace("{name}", "checkout")
+            .replace("{id}", "none-1")
+            .replace("{key}", "checkout")
+        )
         answer = service.http.request(method, address, json=json.loads(body), headers=admin)
         assert '"errors"' not in answer.text, (path, answer.text)
 

@@ -53,7 +53,9 @@ def prepare(service: Service) -> None:
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_body_behind_an_upgrade_is_read_however_it_arrives(service: Service, chunked: bool) -> None:
+def test_a_body_behind_an_upgrade_is_read_however_it_arrives(
+    service: Service, chunked: bool
+) -> None:
     for at in (0, 1, 9, 500):
         path = f"/v1/decisions/{service.decide('mine')['id']}/feedback"
         body = b'{"loss": 0.25}'
@@ -78,7 +80,9 @@ def test_a_body_behind_an_upgrade_is_read_however_it_arrives(service: Service, c
 def test_a_body_behind_an_upgrade_is_never_the_next_request(service: Service) -> None:
     hidden = b"DELETE /v1/experiments/mine HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with service.line() as line:
-        line.sendall(request("POST", "/v1/experiments/mine/decisions", hidden, H2C, "Connection: close"))
+        line.sendall(
+            request("POST", "/v1/experiments/mine/decisions", hidden, H2C, "Connection: close")
+        )
         assert until_closed(line).count(b"HTTP/1.1 ") == 1
     assert service.http.get("/v1/experiments/mine").status_code == 200
 
@@ -87,8 +91,19 @@ def test_a_body_behind_an_upgrade_is_never_the_next_request(service: Service) ->
 def test_curl_that_wishes_for_http_2_is_served(service: Service) -> None:
     path = f"{service.url}/v1/decisions/{service.decide('mine')['id']}/feedback"
     for options in ([], ["-H", "Transfer-Encoding: chunked"], ["-H", "Expect: 100-continue"]):
-        command = ["curl", "-sS", "--http2", "-X", "PUT", path, "-H", "Content-Type: application/json"]
-        done = subprocess.run([*command, *options, "-d", '{"loss": 0.5}'], capture_output=True, check=True)
+        command = [
+            "curl",
+            "-sS",
+            "--http2",
+            "-X",
+            "PUT",
+            path,
+            "-H",
+            "Content-Type: application/json",
+        ]
+        done = subprocess.run(
+            [*command, *options, "-d", '{"loss": 0.5}'], capture_output=True, check=True
+        )
         assert json.loads(done.stdout)["loss"] == 0.5, done
 
 
@@ -211,7 +226,9 @@ def test_slow_requests_have_a_limit_however_they_go_on(service: Service, begun: 
 
 
 @on_loop
-async def test_who_does_not_read_is_cut_off_and_who_reads_slowly_is_not(quiet: DecisionService) -> None:
+async def test_who_does_not_read_is_cut_off_and_who_reads_slowly_is_not(
+    quiet: DecisionService,
+) -> None:
     async def stuck(http: Wired, taken: int) -> bool:
         """Whether a client that takes so much at a time is cut off before it has everything."""
         wire = http.connect()
@@ -240,7 +257,9 @@ async def test_who_does_not_read_is_cut_off_between_two_answers(quiet: DecisionS
             wire = http.connect()
             write = wire.write
 
-            def stuck(data: bytes, wire: Wire = wire, write: Callable[[bytes], None] = write) -> None:
+            def stuck(
+                data: bytes, wire: Wire = wire, write: Callable[[bytes], None] = write
+            ) -> None:
                 write(data)
                 if not wire.buffered:
                     wire.buffered = 500_000
@@ -306,9 +325,13 @@ BODY = b"2\r\n{}\r\n0\r\n\r\n"
     ],
 )
 @pytest.mark.parametrize("wish", [b"", b"Connection: Upgrade\r\nUpgrade: h2c\r\n"])
-def test_a_length_that_reads_in_two_ways_is_refused(service: Service, head: bytes, wish: bytes) -> None:
+def test_a_length_that_reads_in_two_ways_is_refused(
+    service: Service, head: bytes, wish: bytes
+) -> None:
     with service.line() as line:
-        first = b"POST /v1/feedback HTTP/1.1\r\nHost: localhost\r\n" + wish + head + b"\r\n\r\n" + BODY
+        first = (
+            b"POST /v1/feedback HTTP/1.1\r\nHost: localhost\r\n" + wish + head + b"\r\n\r\n" + BODY
+        )
         line.sendall(first + HEALTH)
         heard = until_closed(line)
     assert heard.startswith(b"HTTP/1.1 400 ")
@@ -319,7 +342,9 @@ def test_a_length_that_reads_in_two_ways_is_refused(service: Service, head: byte
 def test_other_forms_of_a_target(service: Service) -> None:
     def asked(start: bytes, version: bytes = b"1.1") -> tuple[bytes, bytes]:
         with service.line() as line:
-            line.sendall(start + b" HTTP/" + version + b"\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            line.sendall(
+                start + b" HTTP/" + version + b"\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            )
             head, _, body = until_closed(line).partition(b"\r\n\r\n")
         return head[9:12], body
 

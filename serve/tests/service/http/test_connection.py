@@ -58,7 +58,9 @@ async def opened(service: DecisionService, **options: Any) -> AsyncIterator[tupl
 def chunked(path: str, *trailers: str, headers: tuple[str, ...] = ()) -> bytes:
     """A request with an empty object in one chunk, and trailers after it."""
     head = request("POST", path, b"", CHUNKED, *headers).replace(b"Content-Length: 0\r\n", b"")
-    return head + b"2\r\n{}\r\n0\r\n" + "".join(f"{each}\r\n" for each in trailers).encode() + b"\r\n"
+    return (
+        head + b"2\r\n{}\r\n0\r\n" + "".join(f"{each}\r\n" for each in trailers).encode() + b"\r\n"
+    )
 
 
 @on_loop
@@ -82,7 +84,9 @@ async def test_trailers_never_become_headers(service: DecisionService) -> None:
 
 
 @on_loop
-async def test_headers_and_trailers_are_limited_however_they_arrive(service: DecisionService) -> None:
+async def test_headers_and_trailers_are_limited_however_they_arrive(
+    service: DecisionService,
+) -> None:
     large = f"X-Large: {'x' * 3_000}"
     async with opened(service, limits=Limits(headers=2_000)) as (http, _):
         too_large = {
@@ -107,7 +111,9 @@ async def test_headers_and_trailers_are_limited_however_they_arrive(service: Dec
 
 @pytest.mark.parametrize("path", [DECIDE, "/v1/experiments"])
 @on_loop
-async def test_a_client_that_closes_its_half_gets_its_answer(service: DecisionService, path: str) -> None:
+async def test_a_client_that_closes_its_half_gets_its_answer(
+    service: DecisionService, path: str
+) -> None:
     async with opened(service) as (http, _):
         wire = http.connect()
         wire.send(request("POST" if path == DECIDE else "GET", path))
@@ -124,7 +130,9 @@ async def test_a_client_that_closes_its_half_gets_its_answer(service: DecisionSe
 
 
 @on_loop
-async def test_errors_of_a_connection_are_no_keys(service: DecisionService, lines: StringIO) -> None:
+async def test_errors_of_a_connection_are_no_keys(
+    service: DecisionService, lines: StringIO
+) -> None:
     key = new_key()
     service.keys.add("local", "decide", digest_of(key), "till").result()
     async with wired(service, open_to_all=False, limits=Limits(headers_seconds=0.01)) as http:
@@ -168,7 +176,11 @@ async def test_what_is_refused_early_counts_for_its_route(service: DecisionServi
     service.keys.add("local", "decide", digest_of(new_key()), "").result()
     async with wired(service, open_to_all=False) as http:
         wire = http.connect()
-        for method, path in (("POST", DECIDE), ("GET", "/v1/experiments/mine/verdict"), ("GET", "/no")):
+        for method, path in (
+            ("POST", DECIDE),
+            ("GET", "/v1/experiments/mine/verdict"),
+            ("GET", "/no"),
+        ):
             wire.send(request(method, path))
             assert (await wire.answer()).status == 401
         counts = http.gateway._metrics.text().decode()
@@ -234,7 +246,11 @@ async def test_pipelined_requests_are_answered_in_order(service: DecisionService
             wire.send(request("POST", DECIDE))
             ids.append((await wire.answer()).json["id"])
         parts = [feedback(ids[0], 0.1), request("GET", "/healthz"), feedback(ids[1], 0.2)]
-        parts += [feedback("nobody-1"), request("GET", f"/v1/decisions/{ids[0]}"), feedback(ids[2], 0.3)]
+        parts += [
+            feedback("nobody-1"),
+            request("GET", f"/v1/decisions/{ids[0]}"),
+            feedback(ids[2], 0.3),
+        ]
         wire.send(b"".join(parts))
         answers = [await wire.answer() for _ in parts]
         assert [each.status for each in answers] == [200, 200, 200, 404, 200, 200]
@@ -244,7 +260,9 @@ async def test_pipelined_requests_are_answered_in_order(service: DecisionService
 
 
 @on_loop
-async def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(service: DecisionService) -> None:
+async def test_a_client_that_leaves_in_the_middle_leaves_nothing_behind(
+    service: DecisionService,
+) -> None:
     async with opened(service) as (http, _):
         whole = request("POST", DECIDE, b'{"mode":"both"}')
         for at in range(1, len(whole)):
@@ -341,7 +359,9 @@ async def test_what_can_be_created_can_be_used_in_every_way(file: str) -> None:
 
         async def status(method: str, path: str, content: object = None) -> int:
             wire = http.connect()
-            wire.send(request(method, path, b"" if content is None else json.dumps(content).encode()))
+            wire.send(
+                request(method, path, b"" if content is None else json.dumps(content).encode())
+            )
             return (await wire.answer()).status
 
         for name in (*NAMES, *OTHERS):
@@ -365,7 +385,10 @@ print(configuration(None, Serving(store="")).get_loop_factory()().__module__)
 
 
 def test_it_is_uvloop_where_it_is_installed_and_nothing_needs_it() -> None:
-    for settings in (configuration(None, Serving(store="")), server_settings(None, drain=30, seconds=60.0)):
+    for settings in (
+        configuration(None, Serving(store="")),
+        server_settings(None, drain=30, seconds=60.0),
+    ):
         factory = settings.get_loop_factory()
         assert factory is not None
         loop = factory()

@@ -26,7 +26,12 @@ from support.waiting import Clock, wait_for
 
 CLOCK = Clock()
 BACKUPS = Path(tempfile.mkdtemp())
-SERVED = {"clock": CLOCK, "backups": BACKUPS, "delete_after": 0.0, "limits": Limits(rate=0.0, replay=4_000)}
+SERVED = {
+    "clock": CLOCK,
+    "backups": BACKUPS,
+    "delete_after": 0.0,
+    "limits": Limits(rate=0.0, replay=4_000),
+}
 NDJSON = {"Content-Type": "application/x-ndjson"}
 
 
@@ -45,7 +50,13 @@ def refused(answer: httpx.Response, status: int, *words: str) -> dict[str, Any]:
 
 
 def test_an_experiment_is_created_once(service: Service) -> None:
-    settings = {**FTPL, "loss_range": [0, 250], "deadline_seconds": 60, "expired_loss": 250, "seed": 7}
+    settings = {
+        **FTPL,
+        "loss_range": [0, 250],
+        "deadline_seconds": 60,
+        "expired_loss": 250,
+        "seed": 7,
+    }
     first = service.http.put("/v1/experiments/once", json=settings)
     again = service.http.put("/v1/experiments/once", json=settings)
     assert (first.status_code, again.status_code) == (201, 200)
@@ -76,10 +87,14 @@ def test_feedback_with_its_arm_and_a_batch_of_it_take_one_transaction_each(
     service.create("once-arm")
     first, *others = service.decide("once-arm", count=6)["decisions"]
     items: list[dict[str, Any]] = [
-        {"decision": each["id"], "loss": i / 10, "arm": each["explore"]} for i, each in enumerate(others)
+        {"decision": each["id"], "loss": i / 10, "arm": each["explore"]}
+        for i, each in enumerate(others)
     ]
     items[1]["arm"] = "nobody"
-    items += [{"decision": "no-1", "loss": 0.5, "arm": "red"}, {"decision": "not an id", "loss": 0.5}]
+    items += [
+        {"decision": "no-1", "loss": 0.5, "arm": "red"},
+        {"decision": "not an id", "loss": 0.5},
+    ]
     counted = transactions(service.direct)
     path = f"/v1/decisions/{first['id']}/feedback"
     assert service.http.put(path, json={"loss": 0.5, "arm": first["explore"]}).status_code == 200
@@ -90,7 +105,11 @@ def test_feedback_with_its_arm_and_a_batch_of_it_take_one_transaction_each(
 
 
 def test_health_and_metrics(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert service.http.get("/healthz").json() == service.http.get("/readyz").json() == {"status": "ok"}
+    assert (
+        service.http.get("/healthz").json()
+        == service.http.get("/readyz").json()
+        == {"status": "ok"}
+    )
     service.create("metrics")
     service.decide("metrics")
     text = service.http.get("/metrics").text
@@ -115,7 +134,9 @@ def test_deleting_takes_two_steps(service: Service) -> None:
     assert (done.status_code, done.json()["name"]) == (200, "doomed")
     refused(service.http.delete(f"{path}?confirm=doomed"), 404)
     refused(service.http.get(path), 404)
-    refused(service.http.put(f"/v1/decisions/{made['id']}/feedback", json={"loss": 0.5}), 410, "deleted")
+    refused(
+        service.http.put(f"/v1/decisions/{made['id']}/feedback", json={"loss": 0.5}), 410, "deleted"
+    )
     service.create("doomed")
 
 
@@ -131,7 +152,9 @@ def test_a_learner_moves_in_and_out(service: Service) -> None:
     assert service.decide("moved")["explore"] == learner.decide().explore
     back = dc.Learner.from_json(service.http.get(f"{path}/learner").content)
     assert service.decide("moved")["explore"] == back.decide().explore
-    refused(service.http.put(path, json={"learner": text, "arms": ["a", "b"]}), 422, "arms: comes with")
+    refused(
+        service.http.put(path, json={"learner": text, "arms": ["a", "b"]}), 422, "arms: comes with"
+    )
     refused(service.http.put(path, json={"learner": text[:-9]}), 422, "learner:")
     refused(service.http.put(path, json={}), 422, "arms: Field required")
 
@@ -147,7 +170,10 @@ def test_a_log_is_replayed(service: Service) -> None:
     assert service.http.post(path, content=json.dumps(row), headers=NDJSON).json()["already"] == 1
     table = "explore,propensity,loss\ngreen,0.5,0.75\n"
     assert (
-        service.http.post(path, content=table, headers={"Content-Type": "text/csv"}).json()["learned"] == 1
+        service.http.post(path, content=table, headers={"Content-Type": "text/csv"}).json()[
+            "learned"
+        ]
+        == 1
     )
     exported = service.http.get("/v1/experiments/learning/log?format=parquet").content
     parquet = {"Content-Type": "application/vnd.apache.parquet"}
@@ -163,7 +189,9 @@ def test_a_log_is_replayed(service: Service) -> None:
     refused(service.http.post("/v1/experiments/nobody/replay", content="{}", headers=NDJSON), 404)
 
 
-def test_others_go_on_while_a_backup_is_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_others_go_on_while_a_backup_is_hashed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hashing, go_on = threading.Event(), threading.Event()
     digest = hashlib.file_digest
 
@@ -185,7 +213,9 @@ def test_others_go_on_while_a_backup_is_hashed(tmp_path: Path, monkeypatch: pyte
         assert found.json()["sha256"] == hashlib.sha256(written).hexdigest()
 
 
-def test_a_503_does_not_say_where_the_database_is(postgres: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_503_does_not_say_where_the_database_is(
+    postgres: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with served(postgres, backups=Path("/nowhere")) as service:
         service.create("one")
         store = service.direct._session.store
@@ -206,7 +236,15 @@ def test_a_503_does_not_say_where_the_database_is(postgres: str, caplog: pytest.
             sent: Any = {"json": {}} if method == "POST" else {}
             answer = service.http.request(method, path, **sent)
             assert answer.status_code in (500, 503), (path, answer.text)
-            for secret in ("clerk", "hunter2", "127.0.0.1", "ledger", "port", "psycopg", "Operational"):
+            for secret in (
+                "clerk",
+                "hunter2",
+                "127.0.0.1",
+                "ledger",
+                "port",
+                "psycopg",
+                "Operational",
+            ):
                 assert secret not in answer.text, (path, answer.text)
         assert "127.0.0.1" in caplog.text, "the operator sees it"
         assert "hunter2" not in caplog.text
@@ -265,7 +303,9 @@ def keys(service: Service, *tenants: str) -> list[dict[str, str]]:
     return found
 
 
-def test_a_client_that_does_not_read_holds_its_share_of_the_disk(tmp_path: Path, spool: Path) -> None:
+def test_a_client_that_does_not_read_holds_its_share_of_the_disk(
+    tmp_path: Path, spool: Path
+) -> None:
     with served(tmp_path, open_to_all=False, limits=Limits(spool=3 * SIZE + 1)) as service:
         one, two = keys(service, "shop", "bank")
         with asking(service, one):
@@ -292,7 +332,9 @@ def test_a_client_that_does_not_read_is_cut_off_after_a_while(tmp_path: Path, sp
         wait_for(lambda: not list(spool.iterdir()))
 
 
-def test_an_export_ends_when_it_becomes_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_ends_when_it_becomes_too_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spool = spool_in(tmp_path, monkeypatch)
     sizes, logged = list[int](), export.logged
 

@@ -21,7 +21,9 @@ NOT_HTTP = [
     b"\x16\x03\x01\x02\x00\x01\x00",  # TLS
     b"POST /v1/feedback HTTP/1.1\r\n" + HOST + b"Content-Length: -1\r\n\r\n",
     b"POST /v1/feedback HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n",
-    b"POST /v1/feedback HTTP/1.1\r\n" + HOST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+    b"POST /v1/feedback HTTP/1.1\r\n"
+    + HOST
+    + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
     b"POST /v1/feedback HTTP/1.1\r\n" + HOST + JSON + b"Transfer-Encoding: chunked\r\n\r\nZZ\r\n",
 ]
 
@@ -56,7 +58,9 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("sent", "status", "words"), BROKEN, ids=range(len(BROKEN)))
-def test_garbage_is_refused_in_our_words(service: Service, sent: bytes, status: int, words: str) -> None:
+def test_garbage_is_refused_in_our_words(
+    service: Service, sent: bytes, status: int, words: str
+) -> None:
     head, _, body = service.heard(sent).partition(b"\r\n\r\n")
     first, *rest = head.decode().split("\r\n")
     headers = dict(each.lower().split(": ", 1) for each in rest)
@@ -84,7 +88,9 @@ def test_garbage_is_refused_in_our_words(service: Service, sent: bytes, status: 
         ("POST", "/console/main.js", 405, "GET, HEAD"),
     ],
 )
-def test_unknown_routes(service: Service, method: str, path: str, status: int, allow: str | None) -> None:
+def test_unknown_routes(
+    service: Service, method: str, path: str, status: int, allow: str | None
+) -> None:
     answer = service.http.request(method, path)
     assert answer.status_code == status
     assert answer.headers.get("Allow") == allow

@@ -33,7 +33,9 @@ def test_a_store_gets_the_key_once_and_keeps_earlier_ones(tmp_path: Path, addres
     assert first not in repr(keys)
 
 
-def test_revoked_keys_and_no_keys_are_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_revoked_keys_and_no_keys_are_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     file, key = tmp_path / "key", new_key()
     file.write_text(key)
     service = quick_service(str(tmp_path / "store.db"))
@@ -48,7 +50,9 @@ def test_revoked_keys_and_no_keys_are_refused(tmp_path: Path, caplog: pytest.Log
     service.keys.add("shop", "decide", digest_of(other)).result()
     file.write_text(other)
     register_admin_key(service.keys, file)
-    assert "is the key of tenant shop with the role decide" in caplog.text, "it is not raised to admin"
+    assert "is the key of tenant shop with the role decide" in caplog.text, (
+        "it is not raised to admin"
+    )
     assert service.keys.find(digest_of(other)).result().role == "decide"  # type: ignore[union-attr]
     before = service.keys.list().result()
     for content in ("", "short", "two\nlines" * 20, "a b" * 20):
@@ -110,7 +114,9 @@ def test_a_revoked_key_stops_at_once(
     first.create("one", keeper)
     for _ in range(ROUNDS):
         header = first.key("admin")
-        decision = first.http.post("/v1/experiments/one/decisions", json={}, headers=header).json()["id"]
+        decision = first.http.post("/v1/experiments/one/decisions", json={}, headers=header).json()[
+            "id"
+        ]
         for each in replicas:  # both know the key
             assert set(asked(each, header, decision).values()) == {200, 201}
         revoke(first.direct, address, digest_of(header["Authorization"].removeprefix("Bearer ")))

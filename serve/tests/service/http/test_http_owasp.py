@@ -82,7 +82,10 @@ def test_api1_broken_object_level_authorization(service: Service) -> None:
 
 
 def test_api2_broken_authentication(
-    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    service: Service,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     compared: list[str] = []
     constant_time = hmac.compare_digest
@@ -104,10 +107,19 @@ def test_api2_broken_authentication(
         assert answer.headers["www-authenticate"].startswith("Bearer")
     assert service.http.get("/v1/access", headers=good).status_code == 200
     assert compared, "digests are compared in constant time"
-    for header in ("Bearer", f"Basic {key}", f"Bearer {key}x", f"Bearer {new_key()}", key, "Bearer \xff"):
+    for header in (
+        "Bearer",
+        f"Basic {key}",
+        f"Bearer {key}x",
+        f"Bearer {new_key()}",
+        key,
+        "Bearer \xff",
+    ):
         sent = {"Authorization": header.encode("latin-1")}
         assert service.http.get("/v1/experiments", headers=sent).status_code == 401, header  # type: ignore[arg-type]
-    assert service.http.get(f"/v1/experiments?key={key}").status_code == 401, "a key in a query is no key"
+    assert service.http.get(f"/v1/experiments?key={key}").status_code == 401, (
+        "a key in a query is no key"
+    )
     stored = b"".join(file.read_bytes() for file in tmp_path.glob("store.db*"))
     assert key.encode() not in stored
     assert hashlib.sha256(key.encode()).hexdigest().encode() in stored
@@ -133,14 +145,21 @@ def test_api3_broken_object_property_level_authorization(service: Service) -> No
     # No field can be set that is not documented, and none is shown that is not.
     admin = service.key("admin", "shop")
     extra: dict[str, Any]
-    for extra in ({"tenant": "bank"}, {"created_at": 0}, {"state_version": 9}, {"archived_at": None}):
+    for extra in (
+        {"tenant": "bank"},
+        {"created_at": 0},
+        {"state_version": 9},
+        {"archived_at": None},
+    ):
         answer = service.http.put("/v1/experiments/mine", json={**FTPL, **extra}, headers=admin)
         assert answer.status_code == 422, extra
     service.create("mine", admin, seed=123_456_789)
     decision = service.decide("mine", admin)
     path = f"/v1/decisions/{decision['id']}/feedback"
     for extra in ({"status": "applied"}, {"explore": "red"}, {"propensity": 1.0}, {"weight": 1e9}):
-        assert service.http.put(path, json={"loss": 0.5, **extra}, headers=admin).status_code == 422, extra
+        assert (
+            service.http.put(path, json={"loss": 0.5, **extra}, headers=admin).status_code == 422
+        ), extra
     shown = service.http.get("/v1/experiments/mine", headers=admin).text + json.dumps(decision)
     assert "tenant" not in shown
     assert "123456789" not in shown, "the seed tells the draws to come"
@@ -154,7 +173,9 @@ def test_api4_unrestricted_resource_consumption(tmp_path: Path) -> None:
         service.create("mine", admin)
         json_kind = {**admin, "Content-Type": "application/json"}
         chunked = iter([b'{"mode": "', *[b"x" * 1_000] * 20, b'"}'])  # no Content-Length to look at
-        answer = service.http.post("/v1/experiments/mine/decisions", content=chunked, headers=json_kind)
+        answer = service.http.post(
+            "/v1/experiments/mine/decisions", content=chunked, headers=json_kind
+        )
         assert answer.status_code == 413
         assert service.http.get("/v1/experiments?limit=1001", headers=admin).status_code == 422
         statuses = [service.http.get("/v1/experiments", headers=admin) for _ in range(30)]
@@ -216,7 +237,8 @@ def test_api6_unrestricted_access_to_sensitive_business_flows(tmp_path: Path) ->
         # A batch is charged for what it holds, not as one request.
         many = {"items": [{"decision": f"none-{i}", "loss": 0.5} for i in range(1, 60)]}
         statuses = [
-            service.http.post("/v1/feedback", json=many, headers=admin).status_code for _ in range(2)
+            service.http.post("/v1/feedback", json=many, headers=admin).status_code
+            for _ in range(2)
         ]
         assert statuses[-1] == 429
         path = "/v1/experiments/mine/decisions"
@@ -229,11 +251,18 @@ def test_api7_server_side_request_forgery(service: Service, tmp_path: Path) -> N
     with socket.create_server(("127.0.0.1", 0)) as canary:
         url = f"http://127.0.0.1:{canary.getsockname()[1]}/"
         settings = {"policy": {"name": url}, "arms": [url, "b"]}
-        assert service.http.put("/v1/experiments/mine", json=settings, headers=admin).status_code == 422
+        assert (
+            service.http.put("/v1/experiments/mine", json=settings, headers=admin).status_code
+            == 422
+        )
         service.create("mine", admin, arms=[url, "b"])
         headers = {**admin, "Idempotency-Key": url, "Referer": url, "X-Forwarded-Host": url}
-        assert service.http.post("/v1/experiments/mine/decisions", headers=headers).status_code == 201
-        answer = service.http.post("/v1/backups", json={"path": str(tmp_path / "escaped")}, headers=headers)
+        assert (
+            service.http.post("/v1/experiments/mine/decisions", headers=headers).status_code == 201
+        )
+        answer = service.http.post(
+            "/v1/backups", json={"path": str(tmp_path / "escaped")}, headers=headers
+        )
         assert answer.status_code == 201
         assert not (tmp_path / "escaped").exists()
         assert (tmp_path / "backups" / answer.json()["file"]).exists()
@@ -242,7 +271,9 @@ def test_api7_server_side_request_forgery(service: Service, tmp_path: Path) -> N
             canary.accept()
 
 
-def test_api8_misconfiguration(service: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_api8_misconfiguration(
+    service: Service, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     with pytest.raises(ParameterError, match="decoupled keys add"):
         check(Serving("store", host="0.0.0.0"), any_key=False)
     with pytest.raises(ParameterError, match="together"):
@@ -300,7 +331,9 @@ def test_api10_unsafe_consumption_of_apis(tmp_path: Path) -> None:
         if request.url.path.endswith("/state"):
             return httpx.Response(302, headers={"Location": "http://evil.example/"})
         if request.url.path.endswith("/decisions"):
-            return httpx.Response(503, headers={"Retry-After": "99999999"}, text="<html>" + "x" * 10_000)
+            return httpx.Response(
+                503, headers={"Retry-After": "99999999"}, text="<html>" + "x" * 10_000
+            )
         return httpx.Response(200, text="<html>not JSON</html>")
 
     with Client("http://service.example", "dk_secret", retries=Retries(attempts=1)) as client:

@@ -62,7 +62,9 @@ def test_every_operation_keeps_to_the_document(case: Case, service: Service) -> 
     # refused before it is looked at.
     hypothesis.assume(len(repr(case.body)) < Limits().body)
     case.call_and_validate(
-        base_url=service.url, headers={"Authorization": key}, excluded_checks=[positive_data_acceptance]
+        base_url=service.url,
+        headers={"Authorization": key},
+        excluded_checks=[positive_data_acceptance],
     )
 
 
@@ -95,7 +97,9 @@ def test_every_example_fits_its_schema_and_every_schema_is_used() -> None:
     assert tried > 50
     used = {each.rpartition("/")[2] for each in references(DOCUMENT)}
     assert used == set(DOCUMENT["components"]["schemas"])
-    assert {"DecideIn", "FeedbackIn", "EvaluationIn"} <= used, "bodies that bypass the framework have names"
+    assert {"DecideIn", "FeedbackIn", "EvaluationIn"} <= used, (
+        "bodies that bypass the framework have names"
+    )
 
 
 def references(part: Any) -> Iterator[str]:
@@ -112,7 +116,9 @@ def test_everyone_may_read_it_and_need_not_read_it_twice(tmp_path: Path) -> None
     with served(tmp_path, open_to_all=False) as locked:
         answer = locked.http.get("/v1/openapi.json")
         assert (answer.status_code, answer.json()) == (200, DOCUMENT)
-        again = locked.http.get("/v1/openapi.json", headers={"If-None-Match": answer.headers["ETag"]})
+        again = locked.http.get(
+            "/v1/openapi.json", headers={"If-None-Match": answer.headers["ETag"]}
+        )
         assert (again.status_code, again.content) == (304, b"")
         assert locked.http.head("/v1/openapi.json").status_code == 200
         assert locked.http.get("/docs").status_code == 200

@@ -78,7 +78,9 @@ def exported(service: Service) -> set[str]:
     } - set(re.findall(r"^# TYPE (\w+_created) ", text, re.MULTILINE))
 
 
-def test_all_metrics_are_in_the_table_and_rules_and_dashboard_name_no_others(exported: set[str]) -> None:
+def test_all_metrics_are_in_the_table_and_rules_and_dashboard_name_no_others(
+    exported: set[str],
+) -> None:
     page = (ROOT / "docs" / "observe.md").read_text()
     table = page.partition("## Metrics")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`decoupled_[^|]*|`process_[^|]*) \|", table, re.MULTILINE)
@@ -88,7 +90,9 @@ def test_all_metrics_are_in_the_table_and_rules_and_dashboard_name_no_others(exp
     texts = [rule["expr"] for rule in rules()] + [text for _, text in panels()]
     texts += [each.get("definition", "") for each in DASHBOARD["templating"]["list"]]
     named = {
-        re.sub(r"_(total|bucket|sum|count)$", "", name) for text in texts for name in METRIC.findall(text)
+        re.sub(r"_(total|bucket|sum|count)$", "", name)
+        for text in texts
+        for name in METRIC.findall(text)
     }
     assert named - {"up"} <= exported
     assert len(named) > 20
@@ -121,14 +125,16 @@ class Traffic:
                     http.put(path, json={"loss": 0.5}, headers=headers)
 
 
-def test_a_real_prometheus_gets_data_for_every_rule_and_panel(service: Service, tmp_path: Path) -> None:
+def test_a_real_prometheus_gets_data_for_every_rule_and_panel(
+    service: Service, tmp_path: Path
+) -> None:
     key = service.key("read")["Authorization"].removeprefix("Bearer ")
     with prometheus(tmp_path, service.url.removeprefix("http://"), key) as ask, Traffic(service):
 
         def scraped() -> bool:
-            found = ask("query", query='count_over_time(decoupled_store_bytes{job="decoupled"}[1m])')[
-                "result"
-            ]
+            found = ask(
+                "query", query='count_over_time(decoupled_store_bytes{job="decoupled"}[1m])'
+            )["result"]
             return bool(found) and int(found[0]["value"][1]) >= 4
 
         wait_for(scraped, "four scrapes")
@@ -138,11 +144,15 @@ def test_a_real_prometheus_gets_data_for_every_rule_and_panel(service: Service, 
 
         def evaluated() -> list[dict[str, Any]]:
             groups = ask("rules")["groups"]
-            return [rule for group in groups for rule in group["rules"] if rule["health"] != "unknown"]
+            return [
+                rule for group in groups for rule in group["rules"] if rule["health"] != "unknown"
+            ]
 
         wait_for(lambda: len(evaluated()) == len(rules()), "the rules to be evaluated")
         assert {(rule["health"], rule.get("lastError", "")) for rule in evaluated()} == {("ok", "")}
-        assert {rule["name"]: rule["state"] for rule in evaluated() if rule["state"] == "firing"} == {}
+        assert {
+            rule["name"]: rule["state"] for rule in evaluated() if rule["state"] == "firing"
+        } == {}
         names = set(ask("label/__name__/values"))
         for rule in rules():
             missing = set(METRIC.findall(rule["expr"])) - names

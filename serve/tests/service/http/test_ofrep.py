@@ -53,7 +53,11 @@ def test_a_flag_is_the_arm_of_a_decision_that_exploits(service: Service) -> None
     service.create("guarded")
     service.http.patch("/v1/experiments/guarded/guardrails", json={"pinned": "blue"})
     pinned = evaluate(service, "guarded").json()
-    assert (pinned["value"], pinned["reason"], pinned["metadata"]["guard"]) == ("blue", "STATIC", "pinned")
+    assert (pinned["value"], pinned["reason"], pinned["metadata"]["guard"]) == (
+        "blue",
+        "STATIC",
+        "pinned",
+    )
     assert pinned["metadata"]["drawn"] in ARMS
     number = evaluate(service, "size").json()
     assert (type(number["value"]), number["variant"]) == (int, str(number["value"]))
@@ -61,11 +65,15 @@ def test_a_flag_is_the_arm_of_a_decision_that_exploits(service: Service) -> None
 
 def test_the_targeting_key_is_the_key_of_the_decision(service: Service) -> None:
     service.create("sticky", arms=[f"arm-{i}" for i in range(50)])
-    flags = [evaluate(service, "sticky", targetingKey="one user", plan=plan).json() for plan in "abc"]
+    flags = [
+        evaluate(service, "sticky", targetingKey="one user", plan=plan).json() for plan in "abc"
+    ]
     assert len({flag["value"] for flag in flags}) == 1
     assert service.decide("sticky", key="one user")["exploit"] == flags[0]["value"]
     # Each of 20 users has another arm but for a chance of 1 in 50: all the same with the probability 50**-19.
-    others = {evaluate(service, "sticky", targetingKey=f"user {i}").json()["value"] for i in range(20)}
+    others = {
+        evaluate(service, "sticky", targetingKey=f"user {i}").json()["value"] for i in range(20)
+    }
     assert len(others) > 1
     listed = service.http.post(FLAGS, json={"context": {"targetingKey": "one user"}})
     [sticky] = [each for each in listed.json()["flags"] if each["key"] == "sticky"]
@@ -80,7 +88,9 @@ def test_the_targeting_key_is_the_key_of_the_decision(service: Service) -> None:
 
 
 @pytest.mark.parametrize("context", [{}, {"targetingKey": ""}])
-def test_without_a_targeting_key_evaluations_are_drawn(service: Service, context: dict[str, str]) -> None:
+def test_without_a_targeting_key_evaluations_are_drawn(
+    service: Service, context: dict[str, str]
+) -> None:
     name = f"drawn-{len(context)}"
     service.create(name, arms=[f"arm-{i}" for i in range(50)])
     # Nothing is learned, so all 50 arms are equally likely: one arm in 20 draws has the probability 50**-19.
@@ -98,12 +108,20 @@ def test_without_a_targeting_key_evaluations_are_drawn(service: Service, context
         (b"[]", "PARSE_ERROR", "body: Input should be a valid dictionary"),
         (b'{"context": 1}', "INVALID_CONTEXT", "context: Input should be a valid dictionary"),
         (b'{"context": null}', "INVALID_CONTEXT", "context: Input should be a valid dictionary"),
-        (b'{"context": {"targetingKey": 7}}', "INVALID_CONTEXT", "context.targetingKey: must be a string"),
+        (
+            b'{"context": {"targetingKey": 7}}',
+            "INVALID_CONTEXT",
+            "context.targetingKey: must be a string",
+        ),
     ],
 )
-def test_errors_have_codes_of_the_protocol(service: Service, content: bytes, code: str, words: str) -> None:
+def test_errors_have_codes_of_the_protocol(
+    service: Service, content: bytes, code: str, words: str
+) -> None:
     for path in (f"{FLAGS}/colour", FLAGS):
-        answer = service.http.post(path, content=content, headers={"Content-Type": "application/json"})
+        answer = service.http.post(
+            path, content=content, headers={"Content-Type": "application/json"}
+        )
         found = answer.json()
         assert (answer.status_code, found["status"], found["errorCode"]) == (400, 400, code)
         assert found["errorDetails"] == found["detail"]
@@ -126,7 +144,9 @@ def test_unknown_and_archived_experiments_and_standard_policies(service: Service
     assert "plays the standard game" in answer.json()["errorDetails"]
 
 
-def test_a_bulk_evaluation_has_every_flag_and_draws_again_only_after_learning(tmp_path: Path) -> None:
+def test_a_bulk_evaluation_has_every_flag_and_draws_again_only_after_learning(
+    tmp_path: Path,
+) -> None:
     with served(tmp_path, open_to_all=False) as service:
         admin, other = service.key("admin", "shop"), service.key("admin", "bank")
         for name in ("b", "a", "ended"):
@@ -213,7 +233,9 @@ def test_the_stock_python_provider_gets_arms(service: Service) -> None:
     assert str(found.flag_metadata["decision"]).count("-") == 1
     assert api.get_client().get_integer_value("size", 0) in (10, 20, 30)
     with ThreadPoolExecutor(4) as several:
-        values = list(several.map(lambda _: api.get_client().get_string_value("colour", ""), range(12)))
+        values = list(
+            several.map(lambda _: api.get_client().get_string_value("colour", ""), range(12))
+        )
     assert set(values) <= set(ARMS)
 
 
@@ -227,7 +249,9 @@ def test_the_stock_python_provider_understands_our_errors(service: Service, tmp_
     with served(tmp_path, open_to_all=False, limits=Limits(rate=0.001, burst=3.0)) as closed:
         closed.create("colour", closed.key("admin"))
         assert resolved(closed.url, "colour").error_message == "unauthorized"
-        assert resolved(closed.url, "colour", headers=closed.key("read")).error_message == "forbidden"
+        assert (
+            resolved(closed.url, "colour", headers=closed.key("read")).error_message == "forbidden"
+        )
         key = closed.key("decide")
         found = [resolved(closed.url, "colour", headers=key) for _ in range(4)]
         assert [each.error_code for each in found[:3]] == [None] * 3

@@ -41,7 +41,9 @@ def objects(lines: StringIO, logger: str = "", count: int = 0) -> list[dict[str,
         every = [json.loads(line) for line in lines.getvalue().splitlines()]
         # The request by which the service was seen to be up may be logged late.
         found[:] = [
-            each for each in every if logger in ("", each["logger"]) and each.get("path") != "/healthz"
+            each
+            for each in every
+            if logger in ("", each["logger"]) and each.get("path") != "/healthz"
         ]
         return len(found) >= count
 
@@ -64,7 +66,9 @@ PATHS = [
 
 
 @pytest.mark.parametrize(("method", "path", "status"), PATHS)
-def test_answers_have_the_sent_or_a_new_id(service: Service, method: str, path: str, status: int) -> None:
+def test_answers_have_the_sent_or_a_new_id(
+    service: Service, method: str, path: str, status: int
+) -> None:
     kept = service.http.request(method, path, headers={"X-Request-Id": "checkout:7/a"})
     made = service.http.request(method, path)
     assert kept.status_code == made.status_code == status
@@ -85,7 +89,10 @@ def test_every_line_of_a_request_has_its_id(service: Service, lines: StringIO) -
     headers = {"X-Request-Id": "r-7", "traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
 
     with full_disk(service.direct):
-        assert service.http.post("/v1/experiments/models/decisions", headers=headers).status_code == 503
+        assert (
+            service.http.post("/v1/experiments/models/decisions", headers=headers).status_code
+            == 503
+        )
     [access] = objects(lines, "decoupled.access", 1)
     found = objects(lines, "decoupled_serve.service.commits.loop")
     [commit] = [each for each in found if "requests" in each]  # and not of the housekeeping
@@ -102,7 +109,9 @@ def test_every_line_of_a_request_has_its_id(service: Service, lines: StringIO) -
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", str(access["time"]))
 
 
-@pytest.mark.parametrize("path", ["/v1/audit", "/v1/experiments/x/decisions"], ids=["framework", "quick"])
+@pytest.mark.parametrize(
+    "path", ["/v1/audit", "/v1/experiments/x/decisions"], ids=["framework", "quick"]
+)
 def test_an_error_of_the_service_itself_is_logged_and_not_shown(
     service: Service, lines: StringIO, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
@@ -118,7 +127,10 @@ def test_an_error_of_the_service_itself_is_logged_and_not_shown(
     assert fault["request_id"] == answer.json()["request_id"]
     exception = fault["exception"]
     assert isinstance(exception, dict)
-    assert (exception["type"], exception["message"]) == ("ZeroDivisionError", "a bug,\nin two lines")
+    assert (exception["type"], exception["message"]) == (
+        "ZeroDivisionError",
+        "a bug,\nin two lines",
+    )
     assert "Traceback" in exception["stack"]
 
 
@@ -131,7 +143,9 @@ def test_a_key_is_named_and_never_shown(tmp_path: Path, lines: StringIO) -> None
         [made] = service.direct.keys.list().result()
         [created] = service.direct.audit.read(action="experiment.create").result()
     # Requests to the service of the other tests may be logged late.
-    access = [one for one in objects(lines, "decoupled.access", 3) if one["caller"] != "address 127.0.0.1"]
+    access = [
+        one for one in objects(lines, "decoupled.access", 3) if one["caller"] != "address 127.0.0.1"
+    ]
     assert {each["caller"] for each in access} == {f"key {made.id}"}
     assert {each["key_label"] for each in access} == {"test"}
     assert (created.caller, created.label) == (f"key {made.id}", "test")
@@ -153,7 +167,9 @@ def test_a_client_raises_with_the_id_of_its_request(service: Service, lines: Str
     assert logged[refused.request_id] == "/v1/feedback"
 
 
-def test_attempts_share_an_id(service: Service, lines: StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attempts_share_an_id(
+    service: Service, lines: StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("decoupled.client.sync.time.sleep", lambda seconds: None)
     with Client(service.url, retries=Retries(attempts=3, first=0.0)) as client:
         with full_disk(service.direct), pytest.raises(StoreError) as raised:

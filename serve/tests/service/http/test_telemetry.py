@@ -23,7 +23,11 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from decoupled.errors import ParameterError
 from decoupled_serve.service.http.observe.telemetry import Telemetry
-from decoupled_serve.service.http.observe.telemetry_settings import check_protocol, exports, is_wanted
+from decoupled_serve.service.http.observe.telemetry_settings import (
+    check_protocol,
+    exports,
+    is_wanted,
+)
 from support.command_line import run
 from support.dropping import answering
 from support.http_service import Service, served
@@ -58,7 +62,9 @@ class Collected:
         data = self.reader.get_metrics_data()
         assert data is not None
         scopes = [scope for resource in data.resource_metrics for scope in resource.scope_metrics]
-        return {metric.name: metric.data.data_points for scope in scopes for metric in scope.metrics}
+        return {
+            metric.name: metric.data.data_points for scope in scopes for metric in scope.metrics
+        }
 
 
 COLLECTED = Collected()
@@ -92,12 +98,17 @@ def test_a_request_a_decision_its_feedback_and_their_commits_are_spans(service: 
     assert attributes["url.path"] == "/v1/experiments/models/decisions"
     assert attributes["client.address"] == "127.0.0.1"
     assert (decide.attributes or {})["decoupled.experiment"] == "models"
-    assert dict(commit.attributes or {}) == {"db.system.name": "sqlite", "db.operation.batch.size": 1}
+    assert dict(commit.attributes or {}) == {
+        "db.system.name": "sqlite",
+        "db.operation.batch.size": 1,
+    }
 
     sent = service.http.put(f"/v1/decisions/{made['id']}/feedback", json={"loss": 0.5})
     spans = COLLECTED.spans(service)
     assert len(spans[FEEDBACK]) == len(spans["feedback"]) == len(spans["commit"]) == 1
-    assert (spans[FEEDBACK][0].attributes or {})["decoupled.request_id"] == sent.headers["x-request-id"]
+    assert (spans[FEEDBACK][0].attributes or {})["decoupled.request_id"] == sent.headers[
+        "x-request-id"
+    ]
 
 
 def evaluations(*told: dict[str, Any], scope: str = "evaluator") -> dict[str, Any]:
@@ -105,7 +116,9 @@ def evaluations(*told: dict[str, Any], scope: str = "evaluator") -> dict[str, An
     exporter, provider = InMemoryLogRecordExporter(), LoggerProvider()  # type: ignore[no-untyped-call]
     provider.add_log_record_processor(SimpleLogRecordProcessor(exporter))
     for attributes in told:
-        provider.get_logger(scope).emit(event_name="gen_ai.evaluation.result", attributes=attributes)
+        provider.get_logger(scope).emit(
+            event_name="gen_ai.evaluation.result", attributes=attributes
+        )
     provider.get_logger(scope).emit(event_name="another", body="not an evaluation")
     found: dict[str, Any] = MessageToDict(encode_logs(exporter.get_finished_logs()))
     return found
@@ -127,8 +140,12 @@ def test_evaluations_are_feedback_and_feedback_is_an_evaluation(service: Service
     body = evaluations(scored(one, 0.75), scored(two, 1), scored(three, 0.5, "Toxicity"))
     answer = service.http.post("/v1/logs?evaluation=Relevance", json=body)
     assert (answer.status_code, answer.json()) == (200, {"partialSuccess": {}})
-    assert service.http.post("/v1/logs?evaluation=Relevance", json=body).json() == {"partialSuccess": {}}
-    losses = [service.http.get(f"/v1/decisions/{each}").json()["loss"] for each in (one, two, three)]
+    assert service.http.post("/v1/logs?evaluation=Relevance", json=body).json() == {
+        "partialSuccess": {}
+    }
+    losses = [
+        service.http.get(f"/v1/decisions/{each}").json()["loss"] for each in (one, two, three)
+    ]
     assert losses == [0.25, 0.0, None]
     spoken = [each.log_record for each in COLLECTED.events.get_finished_logs()]
     assert [each.event_name for each in spoken[:2]] == ["gen_ai.evaluation.result"] * 2
@@ -141,7 +158,10 @@ def test_evaluations_are_feedback_and_feedback_is_an_evaluation(service: Service
     ours = evaluations(scored(three, 0.5), scope="decoupled")
     assert service.http.post("/v1/logs", json=ours).json() == {"partialSuccess": {}}
     assert service.http.get(f"/v1/decisions/{three}").json()["status"] == "pending"
-    assert service.http.post("/v1/logs?score=loss", json=evaluations(scored(three, 0.5))).status_code == 200
+    assert (
+        service.http.post("/v1/logs?score=loss", json=evaluations(scored(three, 0.5))).status_code
+        == 200
+    )
     assert service.http.get(f"/v1/decisions/{three}").json()["loss"] == 0.5
 
 
@@ -155,7 +175,9 @@ def test_evaluations_that_cannot_count_are_rejected_one_by_one(service: Service)
     other = service.decide("models")["id"]
     with full_disk(service.direct):
         body = evaluations(scored(other, 0.5))
-        assert service.http.post("/v1/logs", json=body).status_code == 503, "so that it is sent again"
+        assert service.http.post("/v1/logs", json=body).status_code == 503, (
+            "so that it is sent again"
+        )
     assert service.http.post("/v1/logs", json=body).json() == {"partialSuccess": {}}
     many = evaluations(*[scored(other, 0.5)] * 1_001)
     assert service.http.post("/v1/logs", json=many).status_code == 413
@@ -194,7 +216,9 @@ def test_requests_of_the_framework_and_failures_are_spans(service: Service) -> N
         assert spans[name][0].status.status_code is StatusCode.ERROR, name
 
 
-def test_metrics_have_conventional_names_and_what_is_not_sampled_is_not_recorded(service: Service) -> None:
+def test_metrics_have_conventional_names_and_what_is_not_sampled_is_not_recorded(
+    service: Service,
+) -> None:
     service.decide("models")
     found = COLLECTED.metrics()
     [hot] = [
@@ -204,9 +228,11 @@ def test_metrics_have_conventional_names_and_what_is_not_sampled_is_not_recorded
         and point.attributes["http.response.status_code"] == 201
     ]
     assert hot.count >= 1
-    assert {"http.server.active_requests", "decoupled.commit.duration", "decoupled.commit.size"} <= set(
-        found
-    )
+    assert {
+        "http.server.active_requests",
+        "decoupled.commit.duration",
+        "decoupled.commit.size",
+    } <= set(found)
     [decisions] = found["decoupled.decisions_made"]
     assert decisions.value == service.direct.counters()["decisions"]
     named = [dict(point.attributes) for point in found["decoupled.experiment_decisions"]]
@@ -226,14 +252,22 @@ def test_it_is_off_unless_asked_for() -> None:
     assert not is_wanted(False, endpoint)
     assert not is_wanted(True, {"OTEL_SDK_DISABLED": "true"})
     assert not exports("metrics", {"OTEL_METRICS_EXPORTER": "none"})
-    with pytest.raises(ParameterError, match="OTEL_TRACES_EXPORTER = 'zipkin': must be otlp or none"):
+    with pytest.raises(
+        ParameterError, match="OTEL_TRACES_EXPORTER = 'zipkin': must be otlp or none"
+    ):
         exports("traces", {"OTEL_TRACES_EXPORTER": "zipkin"})
-    with pytest.raises(ParameterError, match="OTEL_EXPORTER_OTLP_PROTOCOL = 'grpc': must be http/protobuf"):
+    with pytest.raises(
+        ParameterError, match="OTEL_EXPORTER_OTLP_PROTOCOL = 'grpc': must be http/protobuf"
+    ):
         check_protocol({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"})
 
 
-def test_without_the_extra_the_error_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "decoupled_serve.service.http.observe.telemetry", raising=False)
+def test_without_the_extra_the_error_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(
+        sys.modules, "decoupled_serve.service.http.observe.telemetry", raising=False
+    )
     for name in [name for name in sys.modules if name.split(".")[0] == "opentelemetry"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
@@ -245,7 +279,9 @@ def test_without_the_extra_the_error_names_it(tmp_path: Path, monkeypatch: pytes
     assert not store.exists()
 
 
-def test_it_goes_to_a_collector_as_variables_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_goes_to_a_collector_as_variables_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with answering((200, {}, b""), read=bytes) as (url, seen):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
@@ -265,7 +301,10 @@ def test_it_goes_to_a_collector_as_variables_say(tmp_path: Path, monkeypatch: py
     resources = [resource for each in traces for resource in each.resource_spans]
     names = {span.name for each in resources for scope in each.scope_spans for span in scope.spans}
     assert {DECISIONS, "decide", "commit"} <= names
-    about = {item.key: item.value.string_value for item in traces[0].resource_spans[0].resource.attributes}
+    about = {
+        item.key: item.value.string_value
+        for item in traces[0].resource_spans[0].resource.attributes
+    }
     assert about["service.name"] == "decoupled"
     assert about["deployment.environment.name"] == "test"
     [logs] = [ExportLogsServiceRequest.FromString(each) for each in received("/v1/logs")]

@@ -19,7 +19,9 @@ CLIENTS = 4
 TRACED = ("-e", f"trace={','.join(tracing.WRITES + tracing.FLUSHES)}")
 
 
-@pytest.mark.parametrize("synchronous", ["FULL", "OFF", "NORMAL"] if SIZES.long else ["FULL", "OFF"])
+@pytest.mark.parametrize(
+    "synchronous", ["FULL", "OFF", "NORMAL"] if SIZES.long else ["FULL", "OFF"]
+)
 def test_a_flush_precedes_every_acknowledgement(synchronous: str, tmp_path: Path) -> None:
     """And the test can fail: with NORMAL and OFF, where SQLite does not flush each commit, it finds each fault."""
     tracing.need_strace()
@@ -60,7 +62,9 @@ def _acknowledged(server: Server) -> list[tracing.Write]:
                 # A loss whose eight bytes, as SQLite keeps them, read as text.
                 token = b"?A%06d" % number
                 [loss] = struct.unpack(">d", token)
-                status, content = asking.ask("PUT", f"/v1/decisions/{name}/feedback", {"loss": loss})
+                status, content = asking.ask(
+                    "PUT", f"/v1/decisions/{name}/feedback", {"loss": loss}
+                )
                 assert status == 200
                 writes.append(tracing.Write(token, (b'"%s"' % name.encode(), b'"applied"')))
 

@@ -33,12 +33,17 @@ class Trial:
         """Wait until clients are turned away."""
         self.traffic.look()
         wanted = self.traffic.refused + more
-        wait_for(lambda: (self.traffic.look(), self.traffic.refused >= wanted)[1], "refused requests")
+        wait_for(
+            lambda: (self.traffic.look(), self.traffic.refused >= wanted)[1], "refused requests"
+        )
 
     def hold(self) -> None:
         """While nothing can be written nothing is acknowledged, and the service says that it is not ready."""
         self.await_refusals()
-        before, until = self.traffic.look(), time.monotonic() + SIZES.held_up + 1.2  # past an idle sweep
+        before, until = (
+            self.traffic.look(),
+            time.monotonic() + SIZES.held_up + 1.2,
+        )  # past an idle sweep
         while time.monotonic() < until:
             status, content = self.server.ask("GET", "/readyz")
             assert (status, json.loads(content)["status"]) == (503, 503)
@@ -134,7 +139,9 @@ def test_a_full_disk_is_refused_and_survived(small_disk: Path, tmp_path: Path) -
 
 
 @pytest.mark.skipif(not SIZES.long, reason="in the long form only: make reliability")
-def test_a_service_on_a_full_disk_goes_on_when_there_is_room(small_disk: Path, tmp_path: Path) -> None:
+def test_a_service_on_a_full_disk_goes_on_when_there_is_room(
+    small_disk: Path, tmp_path: Path
+) -> None:
     with trial(small_disk, tmp_path) as case:
         ballast = fill(small_disk)
         case.exhaust()
@@ -142,7 +149,9 @@ def test_a_service_on_a_full_disk_goes_on_when_there_is_room(small_disk: Path, t
         case.server.start()
         time.sleep(5.0)
         ballast.unlink()
-        if case.server.ended():  # refusing to start is right as well; whoever runs it starts it again
+        if (
+            case.server.ended()
+        ):  # refusing to start is right as well; whoever runs it starts it again
             case.server.start()
         case.server.await_ready()
         case.go_on()

@@ -18,9 +18,7 @@ SETTINGS = {
     "arms": [f"arm-{place}" for place in range(8)],
     "deadline_seconds": DEADLINE,
 }
-GROWTH = (
-    25.0  # MiB, of what does not depend on the number of experiments: SQLite's cache, the allocator's waste
-)
+GROWTH = 25.0  # MiB, of what does not depend on the number of experiments: SQLite's cache, the allocator's waste
 
 
 def use(server: Server, first: int, last: int, *, create: bool) -> None:

@@ -76,7 +76,9 @@ def test_replicas_killed_and_paused_in_turn_are_as_one(postgres: str, tmp_path: 
     ledger = Ledger().read(tmp_path / "journals")
     # These tests' server does not flush, for speed: the doctor must say so, and only that.
     found = audit(postgres, ledger, states[0], laws=True, unless=("durability",))
-    print(f"{kills} kills, {pauses} pauses; {ledger.told()}; {found.laws:,} propensities computed again")
+    print(
+        f"{kills} kills, {pauses} pauses; {ledger.told()}; {found.laws:,} propensities computed again"
+    )
     assert found.faults == []
     assert found.decisions == len(ledger.decided) >= SIZES.replica_decisions
     assert found.losses == len(ledger.applied)
@@ -91,7 +93,8 @@ def test_a_replay_that_was_killed_goes_on_and_counts_every_record_once(tmp_path:
     chance = random.Random(7)
     records = [(chance.choice("ab"), 0.5, chance.random()) for _ in range(RECORDS)]
     log = "\n".join(
-        json.dumps(dict(zip(("explore", "propensity", "loss"), each, strict=True))) for each in records
+        json.dumps(dict(zip(("explore", "propensity", "loss"), each, strict=True)))
+        for each in records
     ).encode()
     policy, store = dc.FTPL(), tmp_path / "store.db"
     with serving(store, tmp_path / "server.log") as server:
@@ -100,7 +103,9 @@ def test_a_replay_that_was_killed_goes_on_and_counts_every_record_once(tmp_path:
 
         def send() -> None:
             with suppress(httpx.TransportError):  # the service is killed
-                httpx.post(f"{url}/replay", content=log, headers=NDJSON, timeout=120.0, verify=False)
+                httpx.post(
+                    f"{url}/replay", content=log, headers=NDJSON, timeout=120.0, verify=False
+                )
 
         sender = threading.Thread(target=send)
         sender.start()
@@ -110,7 +115,9 @@ def test_a_replay_that_was_killed_goes_on_and_counts_every_record_once(tmp_path:
         sender.join()
         server.start()
         server.await_ready()
-        found = httpx.post(f"{url}/replay", content=log, headers=NDJSON, timeout=120.0, verify=False).json()
+        found = httpx.post(
+            f"{url}/replay", content=log, headers=NDJSON, timeout=120.0, verify=False
+        ).json()
         assert 0 < found["already"] < RECORDS
         assert found["already"] + found["learned"] == RECORDS
         learner = policy.start(["a", "b"], seed=7)

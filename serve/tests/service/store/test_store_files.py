@@ -128,7 +128,9 @@ def test_an_empty_database_gets_no_tables_either(address: str, tmp_path: Path) -
     assert not (tmp_path / "copy.db").exists()
 
 
-def test_another_programs_database_stays_as_it_is_and_a_copy_by_another_is_a_store(tmp_path: Path) -> None:
+def test_another_programs_database_stays_as_it_is_and_a_copy_by_another_is_a_store(
+    tmp_path: Path,
+) -> None:
     other = tmp_path / "bookmarks.sqlite"
     connection = apsw.Connection(str(other))
     connection.execute("CREATE TABLE bookmarks (url TEXT)")
@@ -174,7 +176,10 @@ def test_a_store_in_use_is_never_replaced(store: Path, tmp_path: Path) -> None:
             (each, "in use")
             for each in ("used.db", "used-symbolic.db", "used-hard.db", "folder/../used.db")
         ),
-        *((each, "is the store itself") for each in ("store.db", "store-symbolic.db", "store-hard.db")),
+        *(
+            (each, "is the store itself")
+            for each in ("store.db", "store-symbolic.db", "store-hard.db")
+        ),
     ):
         for force in ((), ("--force",)):
             line = failed("backup", tmp_path / name, "--store", store, *force)
@@ -199,7 +204,9 @@ def test_a_backup_is_not_put_under_the_log_of_another_store(crashed: Path, tmp_p
     assert keys_of(crashed) == [KEY], "it did not change"
 
 
-def test_starting_amid_a_backup_is_safe(store: Path, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_starting_amid_a_backup_is_safe(
+    store: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store_with_a_key(target, "b" * 64).close()
     started: list[DecisionService] = []
     compact = SqliteStore.compact
@@ -232,9 +239,13 @@ def test_of_two_backups_to_one_name_one_is_written(
     assert sorted(each.name for each in tmp_path.iterdir()) == ["copy.db", "store.db"]
 
 
-def test_restore_takes_backups_only_and_leaves_them(store: Path, target: Path, tmp_path: Path) -> None:
+def test_restore_takes_backups_only_and_leaves_them(
+    store: Path, target: Path, tmp_path: Path
+) -> None:
     new = tmp_path / "new.db"
-    (tmp_path / "list.txt").write_text("a shopping list, long enough to be taken for a database" * 50)
+    (tmp_path / "list.txt").write_text(
+        "a shopping list, long enough to be taken for a database" * 50
+    )
     (tmp_path / "empty.db").touch()
     assert "not a SQLite database" in failed("restore", tmp_path / "list.txt", "--store", new)
     assert "decoupled backup" in failed("restore", tmp_path / "empty.db", "--store", new)
@@ -263,7 +274,9 @@ def test_a_backup_of_an_earlier_release_is_restored_and_stays_as_it_is(
     assert keys_of(tmp_path / "new.db") == [KEY]
     assert digest_of(target) == before
     monkeypatch.undo()
-    with pytest.raises(StoreError, match=f"has version {len(more)} and this release knows {len(more) - 1}"):
+    with pytest.raises(
+        StoreError, match=f"has version {len(more)} and this release knows {len(more) - 1}"
+    ):
         restore(tmp_path / "new.db", tmp_path / "third.db")
 
 
@@ -302,16 +315,25 @@ def overwritten(path: Path, folder: Path) -> None:
     shutil.copy(folder / "copy.db", path)
 
 
-def test_doctor_notices_a_store_that_was_overwritten_under_its_log(crashed: Path, tmp_path: Path) -> None:
+def test_doctor_notices_a_store_that_was_overwritten_under_its_log(
+    crashed: Path, tmp_path: Path
+) -> None:
     overwritten(crashed, tmp_path)
     files = {each: digest_of(each) for each in tmp_path.glob("crashed.db*")}
     [check] = examine(crashed)
     assert (check.name, check.good) == ("store", False)
-    for word in (str(crashed), "was replaced while it was in use", "crashed.db-wal", "restore a backup"):
+    for word in (
+        str(crashed),
+        "was replaced while it was in use",
+        "crashed.db-wal",
+        "restore a backup",
+    ):
         assert word in check.finding
     assert "was replaced" in failed("keys", "list", "--store", crashed)
     assert "was replaced" in failed("serve", "--store", crashed, "--port", "0")
-    assert {each: digest_of(each) for each in tmp_path.glob("crashed.db*")} == files, "nothing was mixed"
+    assert {each: digest_of(each) for each in tmp_path.glob("crashed.db*")} == files, (
+        "nothing was mixed"
+    )
 
 
 @pytest.mark.parametrize("left", ["empty", "missing"])
@@ -346,7 +368,9 @@ LOSSES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("index", ["kept", "removed"])
-def test_a_lost_log_is_noticed_at_the_start(loss: str, index: str, crashed: Path, tmp_path: Path) -> None:
+def test_a_lost_log_is_noticed_at_the_start(
+    loss: str, index: str, crashed: Path, tmp_path: Path
+) -> None:
     log = tmp_path / "crashed.db-wal"
     content = log.read_bytes()
     LOSSES[loss](log)
@@ -357,7 +381,11 @@ def test_a_lost_log_is_noticed_at_the_start(loss: str, index: str, crashed: Path
     assert (check.name, check.good) == ("store", False)
     for word in (str(log), "acknowledged last", "restore a backup"):
         assert word in check.finding
-    for command in (("keys", "list"), ("serve", "--port", "0"), ("backup", str(tmp_path / "copy.db"))):
+    for command in (
+        ("keys", "list"),
+        ("serve", "--port", "0"),
+        ("backup", str(tmp_path / "copy.db")),
+    ):
         assert "lost or damaged" in failed(*command, "--store", crashed)
     assert {each: digest_of(each) for each in tmp_path.iterdir()} == files
     log.write_bytes(content)
@@ -400,7 +428,9 @@ def test_removing_a_log_in_use_is_noticed_and_loses_nothing(ends: str, tmp_path:
 
 
 @pytest.mark.parametrize("left", [0, 40])
-def test_a_log_that_is_cut_off_while_in_use_is_noticed_and_never_merged(left: int, tmp_path: Path) -> None:
+def test_a_log_that_is_cut_off_while_in_use_is_noticed_and_never_merged(
+    left: int, tmp_path: Path
+) -> None:
     path = tmp_path / "store.db"
     service = store_with_a_key(path)
     service.keys.list().result()  # it has seen how long the log is
@@ -441,7 +471,9 @@ while True:
 """
 
 
-def test_programs_that_open_and_close_a_store_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+def test_programs_that_open_and_close_a_store_at_once_do_not_disturb_each_other(
+    tmp_path: Path,
+) -> None:
     program = OPENING.replace("while True", "for _ in range(40)")
     command = [sys.executable, "-c", program, str(tmp_path / "store.db")]
     running = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(3)]
@@ -454,7 +486,9 @@ def test_a_kill_while_a_store_is_opened_or_closed_is_no_lost_log(tmp_path: Path)
     path = tmp_path / "store.db"
     waits = random.Random(7)
     for _ in range(8):
-        process = subprocess.Popen([sys.executable, "-c", OPENING, str(path)], stdout=subprocess.PIPE)
+        process = subprocess.Popen(
+            [sys.executable, "-c", OPENING, str(path)], stdout=subprocess.PIPE
+        )
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         time.sleep(0.05 + waits.random() * 0.1)
@@ -465,7 +499,9 @@ def test_a_kill_while_a_store_is_opened_or_closed_is_no_lost_log(tmp_path: Path)
         SqliteStore(path).close()
 
 
-def test_doctor_says_what_an_empty_store_may_mean_and_finds_rows_without_an_experiment(store: Path) -> None:
+def test_doctor_says_what_an_empty_store_may_mean_and_finds_rows_without_an_experiment(
+    store: Path,
+) -> None:
     check = finding(store, "experiments")
     assert check.good
     assert "restore a backup" in check.finding
@@ -500,7 +536,9 @@ def test_a_store_that_loses_its_name_acknowledges_nothing_more(tmp_path: Path) -
     ],
     ids=["database", "role", "server", "address"],
 )
-def test_errors_hide_a_databases_password(change: tuple[str, str], words: list[str], server: str) -> None:
+def test_errors_hide_a_databases_password(
+    change: tuple[str, str], words: list[str], server: str
+) -> None:
     with pytest.raises(StoreError) as caught:
         open_store(server.replace(*change))
     text = str(caught.value)
@@ -510,16 +548,24 @@ def test_errors_hide_a_databases_password(change: tuple[str, str], words: list[s
     assert all(word in text for word in words), text
 
 
-@pytest.mark.parametrize("address", ["host=db password=secret", "postgresql://shop:pass@secret@db/shop"])
-def test_addresses_hide_passwords(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "address", ["host=db password=secret", "postgresql://shop:pass@secret@db/shop"]
+)
+def test_addresses_hide_passwords(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(StoreError, match=r"store = '\(hidden\)': is .* PostgreSQL address") as caught:
+    with pytest.raises(
+        StoreError, match=r"store = '\(hidden\)': is .* PostgreSQL address"
+    ) as caught:
         open_store(address)
     assert "secret" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_unusable_stores_say_where_why_and_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_stores_say_where_why_and_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "text.db").write_text("not a database, but long enough to be taken for one" * 100)
     os.mkfifo(tmp_path / "pipe.db")
     holder = apsw.Connection(str(tmp_path / "locked.db"))
@@ -564,13 +610,17 @@ def test_it_updates_an_earlier_release(address: str, monkeypatch: pytest.MonkeyP
 
 
 def test_a_password_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DECOUPLED_STORE", "postgresql://shop:secret@127.0.0.1:1/shop?connect_timeout=1")
+    monkeypatch.setenv(
+        "DECOUPLED_STORE", "postgresql://shop:secret@127.0.0.1:1/shop?connect_timeout=1"
+    )
     done = run("migrate")
     assert done.exit_code == 1
     assert "secret" not in done.output
 
 
-def test_one_replica_migrates_and_the_others_wait(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_replica_migrates_and_the_others_wait(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The wait for a row ends long before this migration does, but the wait for a migration does not.
     monkeypatch.setattr(postgres_store, "PATIENCE", "200ms")
     with psycopg.connect(postgres) as migrating, ThreadPoolExecutor(4) as pool:
@@ -585,7 +635,9 @@ def test_one_replica_migrates_and_the_others_wait(postgres: str, monkeypatch: py
         found = sorted(each.result(30)[1:] for each in waiting)
     assert {after for _, after in found} == {LAST}
     with psycopg.connect(postgres) as connection:
-        rows = connection.execute("SELECT version FROM schema_migrations ORDER BY version").fetchall()
+        rows = connection.execute(
+            "SELECT version FROM schema_migrations ORDER BY version"
+        ).fetchall()
     assert rows == [(version,) for version in range(1, LAST + 1)], "each ran once"
     store = open_store(postgres)
     try:

@@ -94,7 +94,9 @@ def least_earned(state: State) -> float:
 def fill_shares(params: Any, state: State) -> None:
     """Fill the shares of the exploration, from the weight that the rungs that know the context have earned."""
     scalars = state.scalars
-    left = scalars[S.outer_weight] / scalars[S.outer_prior]  # of the pooled rung's trust; it is the first
+    left = (
+        scalars[S.outer_weight] / scalars[S.outer_prior]
+    )  # of the pooled rung's trust; it is the first
     earned = max(1.0 - left, least_earned(state))
     scalars[S.outer_even] = params.exploration * earned
     rest = 1.0 - scalars[S.outer_even]

@@ -345,7 +345,9 @@ def leader_of(params: Any, state: State, linear: bool) -> float:
         if floats[R.counts, arm] > 0.0:
             value = predicted(params, state, arm, trusted) if linear else floats[R.value, arm]
             tied = value == least and best != leader
-            if value < least or (tied and floats[R.precedence, arm] < floats[R.precedence, int(best)]):
+            if value < least or (
+                tied and floats[R.precedence, arm] < floats[R.precedence, int(best)]
+            ):
                 best, least = float(arm), value
     return best
 
@@ -467,11 +469,16 @@ def note_regression(params: Any, state: State, arm: int, loss: float) -> None:
     for row in range(size):
         step = scaled_number(params, state, row) / RIDGE
         for column in range(size):
-            step -= floats[at + size * (1 + row) + column, arm] * scaled_number(params, state, column)
+            step -= floats[at + size * (1 + row) + column, arm] * scaled_number(
+                params, state, column
+            )
         scalars[steps + row] = step
         whole += step * scaled_number(params, state, row)
     for row in range(size):
         floats[at + row, arm] += scalars[steps + row] * surprise / whole
         for column in range(size):
-            known, more = at + size * (1 + row) + column, scalars[steps + row] * scalars[steps + column]
+            known, more = (
+                at + size * (1 + row) + column,
+                scalars[steps + row] * scalars[steps + column],
+            )
             floats[known, arm] = (1.0 - LEAK) * (floats[known, arm] + more / whole)

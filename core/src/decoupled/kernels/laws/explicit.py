@@ -65,7 +65,9 @@ Params = params_type(__name__)
 
 
 @compiled
-def exponential_weights(estimates: Floats, half_rate: float, weights: Floats, roots: Floats) -> None:
+def exponential_weights(
+    estimates: Floats, half_rate: float, weights: Floats, roots: Floats
+) -> None:
     """Fill exp(-rate * gap) and its square root. Using gaps keeps every exponent at or below 0."""
     lowest = lowest_of(estimates)
     for i in range(len(estimates)):
@@ -86,7 +88,9 @@ def fill(params: Any, state: State, root: float, saved: bool) -> None:
     floats, scalars = state.floats, state.scalars
     exponential_weights(floats[ESTIMATES], 0.5 * scalars[ETA], floats[EXPLOIT], floats[EXPLORE])
     if params.exploit_ratio != 1.0:
-        exponential_weights(floats[ESTIMATES], 0.5 * scalars[ETA_EXPLOIT], floats[EXPLOIT], floats[SPARE])
+        exponential_weights(
+            floats[ESTIMATES], 0.5 * scalars[ETA_EXPLOIT], floats[EXPLOIT], floats[SPARE]
+        )
     add_up(state, OWN)
 
 

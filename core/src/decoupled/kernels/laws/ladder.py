@@ -76,7 +76,9 @@ def refresh(params: Any, state: State) -> None:
     eta = scalars[S.scale] / math.sqrt(unit + scalars[S.spread] + scalars[S.spread_floor])
     scalars[S.eta], scalars[S.judged] = eta, NOBODY
     exponent = 0.5 * (ALPHA + 1.0)
-    limited_surrogates(floats, R.rank_limit, floats[R.ranked], eta, exponent, 1.0, floats[R.surrogate])
+    limited_surrogates(
+        floats, R.rank_limit, floats[R.ranked], eta, exponent, 1.0, floats[R.surrogate]
+    )
     scalars[S.surrogate_sum] = total(floats[R.surrogate])
     rungs = int(params.rungs)
     if rungs > 1:
@@ -126,7 +128,9 @@ def explored(params: Any, state: State, stream: Words) -> tuple[int, int]:
 @compiled
 def share_of(state: State, arm: int, rank: int) -> float:
     """The probability with which an arm of this rank is explored."""
-    share: float = surrogate_share(state) * state.floats[R.surrogate, rank] + state.scalars[S.even_share]
+    share: float = (
+        surrogate_share(state) * state.floats[R.surrogate, rank] + state.scalars[S.even_share]
+    )
     return share + extra_share(state, arm)
 
 

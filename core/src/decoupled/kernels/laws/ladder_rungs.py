@@ -25,12 +25,20 @@ from ..random.stream import below, hashed_unit, key_with, uniform
 from ..state import State
 from .ladder_state import ALL_ARMS, ALPHA, BY_MEAN, N, R, S, event_key
 
-SMALLEST_REGRET = 1e-200  # in place of 0: the rate is then so large that only the best rungs have weight
+SMALLEST_REGRET = (
+    1e-200  # in place of 0: the rate is then so large that only the best rungs have weight
+)
 
 
 @compiled
 def fill_hedge(
-    scalars: Floats, rungs: int, prior: int, loss: int, weight: int, regret: float, hedge_rate: float
+    scalars: Floats,
+    rungs: int,
+    prior: int,
+    loss: int,
+    weight: int,
+    regret: float,
+    hedge_rate: float,
 ) -> float:
     """Fill the weights of the rungs and return their sum before scaling, which `hedge_step` takes.
 
@@ -223,7 +231,9 @@ def prepare_judging(params: Any, state: State, arm: int, rank: int) -> None:
 @compiled
 def prepare_for(params: Any, state: State, arm: int) -> None:
     """Do the same for an arm whose rank is not at hand."""
-    rank = rank_of(state.floats[R.ranked], state.ints[N.order], state.floats[R.estimates, arm], arm, 0)
+    rank = rank_of(
+        state.floats[R.ranked], state.ints[N.order], state.floats[R.estimates, arm], arm, 0
+    )
     prepare_judging(params, state, arm, rank)
 
 

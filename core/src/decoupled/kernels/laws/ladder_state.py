@@ -102,7 +102,9 @@ DERIVED_SCALARS = (
         "rung_rate", MOST_RUNGS
     ),  # as multiples of the rate of exploration; negative for the leaders by mean
     *vector("rung_step", MOST_RUNGS),
-    *vector("rung_chance", MOST_RUNGS),  # of the explored arm under a rung, given the draws of its rivals
+    *vector(
+        "rung_chance", MOST_RUNGS
+    ),  # of the explored arm under a rung, given the draws of its rivals
     *vector("rung_offset", MOST_RUNGS),  # of a rung's loss, whatever the loss of the explored arm
 )
 SCALARS = (*LEARNED_SCALARS, *DERIVED_SCALARS)
@@ -167,7 +169,9 @@ def event_key(state: State) -> np.uint64:
     that of another decision, of another segment, or of before a restart. (A record of a log has half an event.)
     """
     scalars = state.scalars
-    key = scrambled(scrambled(np.uint64(int(scalars[SECRET]))) ^ np.uint64(int(2.0 * scalars[EVENTS])))
+    key = scrambled(
+        scrambled(np.uint64(int(scalars[SECRET]))) ^ np.uint64(int(2.0 * scalars[EVENTS]))
+    )
     return key_with(key_with(key, START + scalars[S.rise]), scalars[S.spread])
 
 
@@ -245,7 +249,11 @@ def find_best(params: Any, state: State) -> None:
     floats, scalars = state.floats, state.scalars
     kind = 0 if scalars[S.raw_error] <= scalars[S.centred_error] else 1
     means, inverses = floats[R.means + kind], floats[R.inverse_counts]
-    costs, recent, recent_inverses = floats[R.baseline], floats[R.bound], floats[R.law]  # filled after this
+    costs, recent, recent_inverses = (
+        floats[R.baseline],
+        floats[R.bound],
+        floats[R.law],
+    )  # filled after this
     fill_seen_means(means, inverses, costs)
     leader, challenger, recent_challenger = arm_with_least(state, costs), -1, -1
     recent_leader, trusted = leader, False
@@ -257,7 +265,9 @@ def find_best(params: Any, state: State) -> None:
         if params.recency > 0.0:
             past = scalars[S.past_raw_error + kind]
             trusted = (
-                scalars[S.recent_raw_error + kind] + MARGIN * past / max(scalars[S.error_count], 1.0) < past
+                scalars[S.recent_raw_error + kind]
+                + MARGIN * past / max(scalars[S.error_count], 1.0)
+                < past
             )
             fill_recent_means(state, means, floats[R.recent_sums + kind], recent, recent_inverses)
             if trusted:
@@ -270,7 +280,9 @@ def find_best(params: Any, state: State) -> None:
 
 
 @compiled
-def fill_recent_means(state: State, means: Floats, sums: Floats, recent: Floats, inverses: Floats) -> None:
+def fill_recent_means(
+    state: State, means: Floats, sums: Floats, recent: Floats, inverses: Floats
+) -> None:
     """Fill the recent means, in which the mean of all losses counts as TRUST losses, and 1 / (weight + LEAST_WEIGHT)."""
     weights, fade = state.floats[R.recent_weight], state.scalars[S.recent_fade]
     for arm in range(len(weights)):
@@ -391,7 +403,9 @@ def note_recent_loss(state: State, arm: int, loss: float, mean: float, recency: 
             sums = fade * floats[R.recent_sums + kind, arm] + TRUST * floats[R.means + kind, arm]
             recent = told - sums * scale
             scalars[S.past_raw_error + kind] = kept * scalars[S.past_raw_error + kind] + past * past
-            scalars[S.recent_raw_error + kind] = kept * scalars[S.recent_raw_error + kind] + recent * recent
+            scalars[S.recent_raw_error + kind] = (
+                kept * scalars[S.recent_raw_error + kind] + recent * recent
+            )
         scalars[S.error_count] = kept * scalars[S.error_count] + 1.0
     fade *= 1.0 - recency
     if fade < LEAST_FADE:
@@ -541,4 +555,6 @@ def limit_fall(state: State, arm: int, weight: float) -> None:
     half_unit = 0.5 / scalars[S.eta]
     gap = floats[R.estimates, arm] - floats[R.ranked, 0]
     if weight > 0.0 and scalars[S.largest] > 0.0:
-        floats[R.baseline, arm] = min(floats[R.baseline, arm], least + (half_unit + 0.5 * gap) / weight)
+        floats[R.baseline, arm] = min(
+            floats[R.baseline, arm], least + (half_unit + 0.5 * gap) / weight
+        )

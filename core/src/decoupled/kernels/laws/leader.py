@@ -34,7 +34,9 @@ def fill(params: Any, state: State, root: float, saved: bool) -> None:
     """Fill the surrogates q in rank order; the leader needs only the estimates."""
     floats, eta = state.floats, state.scalars[ETA]
     exponent = 0.5 * (params.alpha + 1.0)
-    limited_surrogates(floats, RANK_LIMIT, floats[RANKED], eta, exponent, params.sharing, floats[SURROGATE])
+    limited_surrogates(
+        floats, RANK_LIMIT, floats[RANKED], eta, exponent, params.sharing, floats[SURROGATE]
+    )
     state.scalars[SURROGATE_SUM] = total(floats[SURROGATE])
 
 

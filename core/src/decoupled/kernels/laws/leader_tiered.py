@@ -176,7 +176,9 @@ def sum_of_powers(limit: Floats, power: float, first: int, end: int) -> float:
         return whole
     a, b = start + 1.0, float(end)
     integral = a * limit[start] * math.expm1((1.0 - power) * math.log(b / a)) / (1.0 - power)
-    ends = limit[start] * _corrections(a, power, 0.5) - limit[end - 1] * _corrections(b, power, -0.5)
+    ends = limit[start] * _corrections(a, power, 0.5) - limit[end - 1] * _corrections(
+        b, power, -0.5
+    )
     rest: float = integral + ends
     return whole + rest
 
@@ -316,7 +318,9 @@ def gate(params: Any, state: State, least: float, mean: float) -> None:
     # The envelope's sum is never below the sum that a decision draws. Using the drawn sum instead would make the set of
     # covered arms depend on the draw, and bias their estimates.
     bar = least * scalars[ENVELOPE_SUM]
-    covered = ranks_above(surrogate_of(params.alpha, params.sharing, state, tiers), bar, MOST_COVERED)
+    covered = ranks_above(
+        surrogate_of(params.alpha, params.sharing, state, tiers), bar, MOST_COVERED
+    )
     scalars[COVERED] = covered
     for rank in range(covered):
         state.ints[COVERED_ARMS, rank] = arm_at(tiers, rank)

@@ -76,7 +76,13 @@ def fill_limits(floats: Floats, row: int, exponent: float) -> None:
 
 @on_cpu
 def limited_surrogates(
-    floats: Floats, row: int, ranked: Floats, eta: float, exponent: float, sharing: float, out: Floats
+    floats: Floats,
+    row: int,
+    ranked: Floats,
+    eta: float,
+    exponent: float,
+    sharing: float,
+    out: Floats,
 ) -> None:
     """Fill the surrogates q of the arms in rank order."""
     surrogates(ranked, floats[row], eta, exponent, sharing, out)
@@ -91,7 +97,9 @@ def limited_surrogates(
 def _fill_shared_limits(floats: Any, row: Any, exponent: Any) -> Any:
     cuda: Any = import_module("numba.cuda")
     float64 = numba().float64
-    return lambda floats, row, exponent: _fill(cuda.shared.array(0, float64), floats.shape[1], exponent)
+    return lambda floats, row, exponent: _fill(
+        cuda.shared.array(0, float64), floats.shape[1], exponent
+    )
 
 
 @overload(limited_surrogates, target="cuda", strict=False)

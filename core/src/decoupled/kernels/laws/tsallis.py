@@ -15,7 +15,18 @@ from ..jit import compiled
 from ..powers import inverse_power
 from ..random.sampling import total
 from ..state import ARMS, State
-from .explicit import ESTIMATES, EXPLOIT, EXPLORE, MORE_FLOATS, SPARE, SUMS, add_up, draw, gate, learn
+from .explicit import (
+    ESTIMATES,
+    EXPLOIT,
+    EXPLORE,
+    MORE_FLOATS,
+    SPARE,
+    SUMS,
+    add_up,
+    draw,
+    gate,
+    learn,
+)
 
 SOLVED = 1e-12  # weights whose sum is this close to 1 are a solution
 _LAST_STEP = 1e-8
@@ -23,7 +34,9 @@ _MOST_STEPS = 200
 
 
 @compiled
-def two_powers(gaps: Floats, excess: float, a: float, b: float, first: Floats, second: Floats) -> None:
+def two_powers(
+    gaps: Floats, excess: float, a: float, b: float, first: Floats, second: Floats
+) -> None:
     """Fill (1 + gap + x) ** -a and (1 + gap + x) ** -b."""
     done = 0
     if a == 3.0 and (b == 4.0 or b == 2.0):

@@ -50,7 +50,9 @@ def grid(arms: int, alpha: float, frechet: bool = False, tail: float = _TAIL) ->
 
 
 @compiled
-def fill_hazards(above: float, shifts: Floats, alpha: float, frechet: bool, hazards: Floats) -> float:
+def fill_hazards(
+    above: float, shifts: Floats, alpha: float, frechet: bool, hazards: Floats
+) -> float:
     """Fill f / F of every arm at z = 1 + above, and return the product of all F."""
     everyone = 1.0
     exponent = 0.0
@@ -74,7 +76,9 @@ def survival(excess: float, alpha: float, frechet: bool) -> float:
 
 
 @compiled
-def _add_law(shifts: Floats, alpha: float, frechet: bool, at: Grid, hazards: Floats, law: Floats) -> None:
+def _add_law(
+    shifts: Floats, alpha: float, frechet: bool, at: Grid, hazards: Floats, law: Floats
+) -> None:
     for node in range(len(at.above)):
         share = at.weights[node] * fill_hazards(at.above[node], shifts, alpha, frechet, hazards)
         for i in range(len(shifts)):

@@ -61,7 +61,9 @@ def _sift(ranked: Floats, order: Ints, root: int, count: int) -> None:
     value, arm = ranked[root], order[root]
     child = 2 * root + 1
     while child < count:
-        if child + 1 < count and _comes_before(ranked, order, child, ranked[child + 1], order[child + 1]):
+        if child + 1 < count and _comes_before(
+            ranked, order, child, ranked[child + 1], order[child + 1]
+        ):
             child += 1
         if _comes_before(ranked, order, child, value, arm):
             break
@@ -165,7 +167,9 @@ def shift_and_look(ranked: Floats, order: Ints, arm: int, before: float, after: 
 
 @overload(move_arm, target="cuda", strict=False)
 def _move_on_gpu(ranked: Any, order: Any, arm: Any, before: Any, after: Any) -> Any:
-    return lambda ranked, order, arm, before, after: shift_and_look(ranked, order, arm, before, after)
+    return lambda ranked, order, arm, before, after: shift_and_look(
+        ranked, order, arm, before, after
+    )
 
 
 @compiled

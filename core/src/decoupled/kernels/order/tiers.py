@@ -28,10 +28,14 @@ from ..jit import compiled, compiled_apart
 from ..lazy_numba import numba, overload
 from .ranked import sort_arms
 
-ROOM = 3  # memory for this many times the number of arms; the head of this file says why it suffices
+ROOM = (
+    3  # memory for this many times the number of arms; the head of this file says why it suffices
+)
 ALONE = 64  # up to this many arms form a single block
 FEWEST_SLOTS = 6  # more arms than that take at least this many slots
-USUAL_BITS = 8  # only few arms have smaller slots: moving the memory of such a slot takes hardly any time
+USUAL_BITS = (
+    8  # only few arms have smaller slots: moving the memory of such a slot takes hardly any time
+)
 
 
 class Tiers(NamedTuple):
@@ -43,9 +47,7 @@ class Tiers(NamedTuple):
     starts: Ints  # the rank of the first arm of each block; then the number of arms
     first_values: Floats  # the first estimate of each block
     first_arms: Ints  # the first arm of each block
-    guide: (
-        Ints  # for every half slot of ranks, the block of its first rank, which may be slightly out of date
-    )
+    guide: Ints  # for every half slot of ranks, the block of its first rank, which may be slightly out of date
     counts: Floats  # the number of blocks, and the entry of the guide that is renewed next
     bits: int  # log2 of the slot size
     length: int  # the number of arms
@@ -59,7 +61,9 @@ def slot_bits(arms: int) -> int:
         while (1 << bits) < arms:
             bits += 1
     else:
-        while FEWEST_SLOTS << (bits + 1) <= arms and (bits < USUAL_BITS or 1 << (2 * bits) < arms // 4):
+        while FEWEST_SLOTS << (bits + 1) <= arms and (
+            bits < USUAL_BITS or 1 << (2 * bits) < arms // 4
+        ):
             bits += 1
     return bits
 
@@ -149,7 +153,9 @@ def place_of(tiers: Tiers, rank: int) -> int:
 
 def value_at(ranked: Any, rank: int) -> float:
     """The estimate at a rank of an array in rank order or a tiered vector."""
-    return float(ranked.values[place_of(ranked, rank)] if isinstance(ranked, Tiers) else ranked[rank])
+    return float(
+        ranked.values[place_of(ranked, rank)] if isinstance(ranked, Tiers) else ranked[rank]
+    )
 
 
 @compiled
@@ -338,7 +344,9 @@ def tidy(tiers: Tiers, block: int) -> None:
             join(tiers, block - 1)
 
 
-RENEWAL_BITS = 9  # the whole guide is renewed within 2 ** 9 moves, about as often as blocks shift by one
+RENEWAL_BITS = (
+    9  # the whole guide is renewed within 2 ** 9 moves, about as often as blocks shift by one
+)
 
 
 @compiled
@@ -376,7 +384,13 @@ def _make_room(tiers: Tiers, before: float, after: float, arm: int) -> None:
 
 @compiled
 def lift_in_tiers(
-    tiers: Tiers, estimates: Floats, arms: Ints, lifts: Floats, count: int, spare: Floats, spare_arms: Ints
+    tiers: Tiers,
+    estimates: Floats,
+    arms: Ints,
+    lifts: Floats,
+    count: int,
+    spare: Floats,
+    spare_arms: Ints,
 ) -> None:
     """Add the first `count` lifts to the estimates of the first `count` arms; the spare arrays are work space."""
     if _stay_in_order(tiers, arms, lifts, count):
@@ -511,9 +525,14 @@ def _put_in(tiers: Tiers, spare: Floats, spare_arms: Ints, count: int) -> int:
     goal, size = count_before(tiers, block, value, arm), size_of(tiers, block)
     start = tiers.slots[block] << tiers.bits
     number, room = 1, (1 << tiers.bits) - size
-    before = start + goal - 1  # the arm just before them; it exists, since they passed at least one arm
+    before = (
+        start + goal - 1
+    )  # the arm just before them; it exists, since they passed at least one arm
     while number < min(count, room) and not comes_before(
-        spare[count - number - 1], spare_arms[count - number - 1], tiers.values[before], tiers.arms[before]
+        spare[count - number - 1],
+        spare_arms[count - number - 1],
+        tiers.values[before],
+        tiers.arms[before],
     ):
         number += 1
     open_gap(tiers, block, goal, size + number, number)

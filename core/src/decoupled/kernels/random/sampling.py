@@ -235,7 +235,11 @@ def categorical(weights: Floats, weight_sum: float, stream: Words) -> int:
 
 @compiled
 def draw_both(
-    exploit_weights: Floats, exploit_sum: float, explore_weights: Floats, explore_sum: float, stream: Words
+    exploit_weights: Floats,
+    exploit_sum: float,
+    explore_weights: Floats,
+    explore_sum: float,
+    stream: Words,
 ) -> tuple[int, int, float, float]:
     """Draw from two explicit laws; return a decision (exploit, explore, weight, propensity).
 

@@ -96,7 +96,11 @@ class PerSegment(Baseline):
 def field_names(argument: str, given: object, least: int = 1) -> tuple[str, ...]:
     """A tuple of at least `least` names."""
     names = tuple(given) if isinstance(given, list | tuple) else (given,)
-    if len(names) < least or isinstance(given, str) or not all(isinstance(each, str) for each in names):
+    if (
+        len(names) < least
+        or isinstance(given, str)
+        or not all(isinstance(each, str) for each in names)
+    ):
         rule = "must be a list of names of columns"
         raise ParameterError.of(argument, given, rule, 'such as ["subject"]')
     return names
@@ -130,7 +134,9 @@ def play_linear(
                 mean += model[arm, places[row, i]] * values[row, i]
                 for j in range(width):
                     variance += (
-                        values[row, i] * inverse[arm, places[row, i], places[row, j]] * values[row, j]
+                        values[row, i]
+                        * inverse[arm, places[row, i], places[row, j]]
+                        * values[row, j]
                     )
             index = mean - alpha * math.sqrt(max(variance, 0.0))
             if index < smallest:
@@ -144,7 +150,9 @@ def play_linear(
 
 
 @compiled
-def _learn(inverse: Floats, model: Floats, step: Floats, places: Ints, values: Floats, loss: float) -> None:
+def _learn(
+    inverse: Floats, model: Floats, step: Floats, places: Ints, values: Floats, loss: float
+) -> None:
     """Recursive least squares: a Sherman-Morrison step."""
     size, error, scale = len(model), loss, 1.0
     for i in range(size):
@@ -225,7 +233,9 @@ class LinUCB(Baseline):
             column = table.numbers(name)
             spread = np.nanstd(column)
             places.append(np.full(rows, size))
-            values.append(np.nan_to_num((column - np.nanmean(column)) / (spread if spread > 0.0 else 1.0)))
+            values.append(
+                np.nan_to_num((column - np.nanmean(column)) / (spread if spread > 0.0 else 1.0))
+            )
             size += 1
         return np.stack(places, axis=1), np.stack(values, axis=1), size
 
@@ -236,5 +246,7 @@ class LinUCB(Baseline):
         model, step = np.zeros((table.arms, size)), np.zeros(size)
         played, losses = np.zeros(len(row_at), np.int64), table.table(1).rows
         stream = stream_of(run.seed, run.number, DRAWS)
-        play_linear(losses, row_at, places, values, self.alpha, inverse, model, step, stream, played)
+        play_linear(
+            losses, row_at, places, values, self.alpha, inverse, model, step, stream, played
+        )
         fill_regret(losses, run, played)

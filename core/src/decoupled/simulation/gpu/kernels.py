@@ -60,7 +60,9 @@ class Kernel:
         with _compiling, _rounding_as_on_the_cpu():
             try:
                 configured(*arguments)
-            except Exception as error:  # the compiler and the driver can raise anything on a user's code
+            except (
+                Exception
+            ) as error:  # the compiler and the driver can raise anything on a user's code
                 first = first_line(error) or type(error).__name__
                 problem = f"{self._what} cannot be compiled for a device or started there ({first})"
                 raise UnsupportedError(f"device = 'cuda': {problem}; {REMEDY}") from error
@@ -68,7 +70,11 @@ class Kernel:
 
 
 def kernel_for(
-    policy: Policy, environment: Environment, shape: Shape, noise: int = BERNOULLI, late: bool = False
+    policy: Policy,
+    environment: Environment,
+    shape: Shape,
+    noise: int = BERNOULLI,
+    late: bool = False,
 ) -> Kernel:
     """The kernel of a policy; see `_table_kernel` and `_adaptive_kernel` for its arguments.
 
@@ -90,7 +96,9 @@ def kernel_for(
                 made = _adaptive_kernel(shape, values, late)
                 what = f"{policy.label} with {adversary.label}"
                 code += [adversary.params_type, *adversary.functions]
-            _made[key] = Kernel(_jit(made, registers(shape), keep=is_ours(*code)), 8 * shape.arms, what)
+            _made[key] = Kernel(
+                _jit(made, registers(shape), keep=is_ours(*code)), 8 * shape.arms, what
+            )
         return _made[key]
 
 
@@ -202,7 +210,9 @@ def _table_kernel(shape: Shape, values: tuple[float, ...], is_late: bool, noise_
         if is_late:
             key = cuda.local.array(2, uint64)
             kept, slots = pending[2][:, :, me], pending[3][:, :, me]
-            late = Late(pending[0], pending[1], kept, slots, key, floats, scalars)  # without a judge
+            late = Late(
+                pending[0], pending[1], kept, slots, key, floats, scalars
+            )  # without a judge
         for number in range(me, regret.shape[0], cuda.gridsize(1)):
             fill_stream(pool, first + number, 0, noise)
             fill_stream(pool, first + number, 1, draws)
@@ -210,7 +220,9 @@ def _table_kernel(shape: Shape, values: tuple[float, ...], is_late: bool, noise_
             mine = regret[number]
             if is_late:
                 fill_stream(pool, first + number, KEY, key)
-                drive_late(known, state, draws, noise, local, table, best, checkpoints, mine, played, late)
+                drive_late(
+                    known, state, draws, noise, local, table, best, checkpoints, mine, played, late
+                )
             else:
                 drive(known, state, draws, noise, local, table, best, checkpoints, mine, played)
         add_counts(played, plays)
@@ -259,7 +271,9 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...], is_late: bool) -> 
         if is_late:
             key = cuda.local.array(2, uint64)
             kept, slots = pending[2][:, :, me], pending[3][:, :, me]
-            late = Late(pending[0], pending[1], kept, slots, key, floats, scalars)  # without a judge
+            late = Late(
+                pending[0], pending[1], kept, slots, key, floats, scalars
+            )  # without a judge
         for number in range(me, regret.shape[0], cuda.gridsize(1)):
             for place in range(memory_floats):
                 remembered[place] = first_floats[place]

@@ -80,7 +80,9 @@ def run_block_on(
     with cuda.gpus[card.number]:
         stream = cuda.stream()
         initial = policy.layout.new_state(environment.arms).scalars
-        shared = tuple(cuda.to_device(each, stream) for each in (checkpoints, seed_pool(seed), initial))
+        shared = tuple(
+            cuda.to_device(each, stream) for each in (checkpoints, seed_pool(seed), initial)
+        )
         plays = cuda.to_device(np.zeros((2, environment.arms), np.int64), stream)
         job = _Job(card, policy, environment, needs, shared, traffic, stream)
         launch = _launcher(job)
@@ -146,7 +148,10 @@ def _launcher(job: _Job) -> Launch:
         grid, outside, more = launch_grid(needs, card, regret.shape[0]), np.zeros(1, np.int64), []
         if adaptive:
             size = (grid.size, needs.checkpoints, environment.arms)
-            more = [cuda.device_array(size, np.float64, stream=stream), cuda.to_device(outside, stream)]
+            more = [
+                cuda.device_array(size, np.float64, stream=stream),
+                cuda.to_device(outside, stream),
+            ]
         with _turn(card, grid, needs, stream):
             kernel.launch(*grid, stream, *facts, first, regret, plays, *more, pending(grid))
         if adaptive:
@@ -193,11 +198,15 @@ def devices_for(plan: Plan) -> tuple[Card, ...]:
     """The devices that will run a plan, or an error that says what prevents it."""
     found = cards()
     if plan.runs > MOST_RUNS:
-        raise UnsupportedError(f"runs = {plan.runs}: must be at most {MOST_RUNS} on a device; {REMEDY}")
+        raise UnsupportedError(
+            f"runs = {plan.runs}: must be at most {MOST_RUNS} on a device; {REMEDY}"
+        )
     for policy in plan.policies:
         form = policy.at(plan.environment.arms)
         pending = pending_bytes(form, plan.environment.arms, plan.traffic, plan.horizon)
-        needs = Needs(shape_of(form, plan.environment), plan.horizon, len(plan.checkpoints), pending)
+        needs = Needs(
+            shape_of(form, plan.environment), plan.horizon, len(plan.checkpoints), pending
+        )
         for card in found:
             check_fits(needs, card, policy.label)
     return found
@@ -228,7 +237,11 @@ def timed_on_device(*arguments: Any) -> tuple[BlockResult, float]:
     except Exception as error:
         if "OUT_OF_MEMORY" not in str(error):
             raise
-        problem = f"device = 'cuda': {_mine.card.name} is out of memory; another program may be using it"
-        remedy = f"wait for that program, record fewer checkpoints, use a smaller block, or {REMEDY}"
+        problem = (
+            f"device = 'cuda': {_mine.card.name} is out of memory; another program may be using it"
+        )
+        remedy = (
+            f"wait for that program, record fewer checkpoints, use a smaller block, or {REMEDY}"
+        )
         raise UnsupportedError(f"{problem}; {remedy}") from error
     return result, time.perf_counter() - start

@@ -81,18 +81,25 @@ def toolkit() -> Any:
     if simulated():
         if not _settings.DISABLE_JIT:
             rule = "Numba's CUDA simulator calls Python functions only"
-            raise UnsupportedError(f"device = 'cuda': {rule}; set NUMBA_DISABLE_JIT=1 as well, or {REMEDY}")
+            raise UnsupportedError(
+                f"device = 'cuda': {rule}; set NUMBA_DISABLE_JIT=1 as well, or {REMEDY}"
+            )
         return import_module("numba.cuda")
     try:
         with _names_removed_from_numpy():
             cuda: Any = import_module("numba.cuda")
             if getattr(cuda, "implementation", "") == "NVIDIA":
-                import_module("numba.cuda.cudaimpl")  # otherwise loaded later, at the first compilation
+                import_module(
+                    "numba.cuda.cudaimpl"
+                )  # otherwise loaded later, at the first compilation
     except ImportError as error:
         problem = f"device = 'cuda': numba-cuda cannot be loaded ({error})"
         raise UnsupportedError(f"{problem}; {REMEDY}") from None
     if getattr(cuda, "implementation", "") != "NVIDIA":
-        rule, remedy = "needs the package numba-cuda, which is not installed", how_to_install("cuda")
+        rule, remedy = (
+            "needs the package numba-cuda, which is not installed",
+            how_to_install("cuda"),
+        )
         raise UnsupportedError(f"device = 'cuda': {rule}; {remedy}, or {REMEDY}")
     if not cuda.is_available():
         raise UnsupportedError(f"device = 'cuda': no NVIDIA GPU was found{_why(cuda)}; {REMEDY}")
@@ -149,7 +156,9 @@ WARP = 32
 NEAR = 224 * 1024  # bytes of a multiprocessor's cache that states may use
 MOST_THREADS = 768  # per multiprocessor: with more, each has too few registers
 REGISTERS = 65_536  # per multiprocessor
-FEWEST_THREADS = 64  # per multiprocessor with their states in its cache; with fewer, the cache does not pay
+FEWEST_THREADS = (
+    64  # per multiprocessor with their states in its cache; with fewer, the cache does not pay
+)
 # Per multiprocessor, if states are farther away: some compute while others wait for theirs.
 FAR_THREADS = 256
 MOST_LOCAL = 512 * 1024  # bytes of local memory that a thread can have
@@ -245,7 +254,9 @@ def check_fits(needs: Needs, card: Card, what: str) -> None:
         remedy = "give a shorter delay, or "
         problem = f"{what} {needed}, and {card.name} has too little memory for that; {remedy}"
     elif WARP * needs.horizon > MOST_COUNT:
-        problem = f"horizon = {needs.horizon}: must be at most {MOST_COUNT // WARP} rounds on a device; "
+        problem = (
+            f"horizon = {needs.horizon}: must be at most {MOST_COUNT // WARP} rounds on a device; "
+        )
     if problem is not None:
         raise UnsupportedError(problem + REMEDY)
 
@@ -254,7 +265,9 @@ def block_size(plan: Plan, cards: tuple[Card, ...]) -> int:
     """How many runs a block holds: about 0.1 s of work, in whole waves if the results are not too large."""
     card = min(cards, key=lambda each: each.free)
     arms = plan.environment.arms
-    shape = max((shape_of(each.at(arms), plan.environment) for each in plan.policies), key=Shape.bytes)
+    shape = max(
+        (shape_of(each.at(arms), plan.environment) for each in plan.policies), key=Shape.bytes
+    )
     wave = card.processors * resident_threads(shape)
     wanted = int(BLOCK_SECONDS * ROUNDS_A_SECOND / (arms * plan.horizon))
     share = -(-plan.runs // len(cards))  # so that every device gets some

@@ -19,11 +19,15 @@ class Switches(NamedTuple):
 
 _OF_EVERY_LAW = ("centred", "by_losses", "exploit_ratio")
 _SWITCHES: dict[Any, Switches] = {
-    leader.Params: Switches(("alpha", "sorting", "sharing", *_OF_EVERY_LAW), shared_rows=1),  # rank limits
+    leader.Params: Switches(
+        ("alpha", "sorting", "sharing", *_OF_EVERY_LAW), shared_rows=1
+    ),  # rank limits
     leader_tiered.Params: Switches(("alpha", "sharing", *_OF_EVERY_LAW)),
     tsallis.Params: Switches(("exploit_power", "explore_power", *_OF_EVERY_LAW)),
     explicit.Params: Switches(_OF_EVERY_LAW),
-    ladder_state.Params: Switches(("rungs", "top_two_share", "recency"), shared_rows=1),  # rank limits
+    ladder_state.Params: Switches(
+        ("rungs", "top_two_share", "recency"), shared_rows=1
+    ),  # rank limits
 }
 
 

@@ -36,7 +36,14 @@ from .constants import (
     square_sum,
     winner_constant,
 )
-from .contexts import forecaster_regret, shared_terms, theorem_f1, theorem_f2, theorem_f2b, theorem_f3
+from .contexts import (
+    forecaster_regret,
+    shared_terms,
+    theorem_f1,
+    theorem_f2,
+    theorem_f2b,
+    theorem_f3,
+)
 from .ladder import LadderTerms, compare, ladder_terms, theorem_t2, theorem_t2b, useful_from
 from .late import looks_lower_bound, theorem_g1, theorem_g2, theorem_g3, theorem_g4, theorem_h
 from .paper import (

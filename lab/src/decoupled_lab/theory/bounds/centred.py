@@ -98,7 +98,12 @@ def theorem_a(horizon: int, arms: int, alpha: float = 3.0, c_exploit: float = 2.
 
 
 def low_order_term(
-    arms: int, alpha: float = 3.0, c_exploit: float = 0.5, gate: Gate = HALF, *, closed: bool = False
+    arms: int,
+    alpha: float = 3.0,
+    c_exploit: float = 0.5,
+    gate: Gate = HALF,
+    *,
+    closed: bool = False,
 ) -> float:
     r"""$C_{\text{low}}$ of theorem B, which does not depend on the horizon: what the arms below the gate cost.
 
@@ -142,16 +147,30 @@ def _summed(arms: int, alpha: float, c: float, gate: Gate) -> float:
     eta = rate / math.sqrt(last)
     growth = math.expm1(power * math.log1p(eta)) / eta
     drift = 3.0 * curvature_constant(alpha) * (1.0 + eta * growth) * rate**3 * arms
-    rest = drift * (total / gate.delta) ** 2 + half * growth * rate**3 * arms * total**2 / gate.delta
+    rest = (
+        drift * (total / gate.delta) ** 2 + half * growth * rate**3 * arms * total**2 / gate.delta
+    )
     return found + rest * 2.0 / math.sqrt(last - 1.0)
 
 
 def _closed(arms: int, alpha: float, c: float, gate: Gate) -> float:
-    rate, share, curvature = first_rate(arms, alpha, c), rank_share(arms, alpha), curvature_constant(alpha)
+    rate, share, curvature = (
+        first_rate(arms, alpha, c),
+        rank_share(arms, alpha),
+        curvature_constant(alpha),
+    )
     factor = math.pow(1.0 + rate, alpha + 1.0)
     drift = 15.0 * curvature * factor * c**2 * share * math.sqrt(square_sum(alpha))
     reach = 2.0 + max(0.0, math.log(arms * rate / gate.delta))
-    rest = curvature * gate.fall_factor(alpha) * (factor - 1.0) * c * share**2 * math.sqrt(arms) * reach
+    rest = (
+        curvature
+        * gate.fall_factor(alpha)
+        * (factor - 1.0)
+        * c
+        * share**2
+        * math.sqrt(arms)
+        * reach
+    )
     return drift * math.pow(arms, 1.5 / alpha) / gate.delta + rest
 
 
@@ -296,12 +315,18 @@ def theorem_c(
     if horizon is None and alpha <= 2.0:
         rule = "must be given if alpha is at most 2, where the bound grows with it"
         raise ParameterError.of("horizon", None, rule, "give the number of rounds")
-    end = math.inf if horizon is None else whole_number("horizon", horizon, 1, "give the number of rounds")
+    end = (
+        math.inf
+        if horizon is None
+        else whole_number("horizon", horizon, 1, "give the number of rounds")
+    )
     slope = self_bounding_factor(alpha) * math.pow(on_event, alpha) * math.sqrt(arms)
     slope *= float((others ** (1.0 - alpha)).sum())
 
     def bound(start: float) -> float:
-        return 4.0 * any_state * math.sqrt(arms * min(start, end)) + slope * _tail(start, end, alpha)
+        return 4.0 * any_state * math.sqrt(arms * min(start, end)) + slope * _tail(
+            start, end, alpha
+        )
 
     if switch is None:
         # The derivative of 4 A0 sqrt(K T0) - slope T0^(1 - alpha/2) / (1 - alpha/2) vanishes here.
@@ -309,7 +334,9 @@ def theorem_c(
         start = float(max(first, math.ceil(min(best, 1e300))))
     else:
         start = float(whole_number("switch", switch, first, f"t1 is {first}"))
-    fixed = 4.0 * early * math.sqrt(arms * first) + 4.0 * any_state**2 * arms / (LEAST_OFF_EVENT * smallest)
+    fixed = 4.0 * early * math.sqrt(arms * first) + 4.0 * any_state**2 * arms / (
+        LEAST_OFF_EVENT * smallest
+    )
     return fixed + bound(start)
 
 
@@ -326,7 +353,9 @@ def _tail(start: float, end: float, alpha: float) -> float:
     return (last - math.pow(start, power)) / power
 
 
-def constrained_bracket(arms: int, c_exploit: float = 0.5, zeta: float = 0.1, gate: Gate = HALF) -> float:
+def constrained_bracket(
+    arms: int, c_exploit: float = 0.5, zeta: float = 0.1, gate: Gate = HALF
+) -> float:
     r"""The factor of $K / \Delta_{\min}$ in theorem C at $\alpha = 3$: $2 \sqrt{8 k_3 A_0 A_1^3} + 4 A_0^2 / 0.1967$.
 
     It is the bound at the best $T_0 = k_3 A_1^3 K / (2 A_0 \Delta_{\min}^2)$, up to $O(\sqrt{K t_1})$.

@@ -37,7 +37,9 @@ def positive_gaps(gaps: Sequence[float]) -> Floats:
     zeros = sum(gap == 0.0 for gap in numbers)
     if not positive or len(positive) + zeros < len(numbers) or zeros > 1:
         rule = "must be the gaps of the other arms, each in (0, 1], with at most one 0 for the best arm"
-        raise ParameterError.of("gaps", gaps, rule, "the theorems assume that the best arm is unique")
+        raise ParameterError.of(
+            "gaps", gaps, rule, "the theorems assume that the best arm is unique"
+        )
     return np.array(positive)
 
 

@@ -96,7 +96,9 @@ def shared_numbers(arms: int, policy: ContextualLadder, ladder: str = "pooled") 
     return SharedNumbers(arms, own, tuple(zip((start, end), evens, strict=True)))
 
 
-def shared_terms(arms: int, policy: ContextualLadder | None = None, ladder: str = "pooled") -> LadderTerms:
+def shared_terms(
+    arms: int, policy: ContextualLadder | None = None, ladder: str = "pooled"
+) -> LadderTerms:
     r"""The terms of T2a for a ladder inside a `ContextualLadder`, which shares the exploration.
 
     Args:
@@ -135,9 +137,14 @@ def theorem_f1(
     157
     """
     policy = _policy(policy)
-    apart = number_from("disagreement", disagreement, 0.0, math.inf, "it is at most twice the horizon")
+    apart = number_from(
+        "disagreement", disagreement, 0.0, math.inf, "it is at most twice the horizon"
+    )
     cost = _prior_cost(arms, policy, rung)
-    return cost * (math.sqrt(policy.hedge_rate * _even(arms, policy) * apart) + _range(arms, policy)) + 1.0
+    return (
+        cost * (math.sqrt(policy.hedge_rate * _even(arms, policy) * apart) + _range(arms, policy))
+        + 1.0
+    )
 
 
 def _prior_cost(arms: int, policy: ContextualLadder, rung: str) -> float:
@@ -210,7 +217,9 @@ def theorem_f2b(
     arms, least = len(others) + 1, float(others.min())
     own, count = _own(policy, segments)
     cost, even = _prior_cost(arms, policy, own), _even(arms, policy)
-    mixing = 2.0 * cost**2 * policy.hedge_rate * even / least + 2.0 * cost * _range(arms, policy) + 2.0
+    mixing = (
+        2.0 * cost**2 * policy.hedge_rate * even / least + 2.0 * cost * _range(arms, policy) + 2.0
+    )
     return 2.0 * count * constrained_of(shared_numbers(arms, policy, own), least) + mixing
 
 
@@ -240,12 +249,21 @@ def theorem_f3(
     [2361, 2788]
     """
     size = size_of(horizon, arms)
-    least = arms * ContextualLadder().least_propensity(arms) if uniform_share is None else uniform_share
-    even = number_in("uniform_share", least, 0.0, 1.0 + 1e-12, "leave it out for that of the policy")
+    least = (
+        arms * ContextualLadder().least_propensity(arms) if uniform_share is None else uniform_share
+    )
+    even = number_in(
+        "uniform_share", least, 0.0, 1.0 + 1e-12, "leave it out for that of the policy"
+    )
     squared = number_from("squared_regret", squared_regret, 0.0, math.inf, "see forecaster_regret")
     if gap is None:
         return math.sqrt(2.0 * size * squared / even)
-    return 2.0 * arms * squared / (even * number_in("gap", gap, 0.0, 1.0 + 1e-12, "losses lie in [0, 1]"))
+    return (
+        2.0
+        * arms
+        * squared
+        / (even * number_in("gap", gap, 0.0, 1.0 + 1e-12, "losses lie in [0, 1]"))
+    )
 
 
 def forecaster_regret(

@@ -17,7 +17,14 @@ from decoupled.policies import Ladder
 
 from . import constants
 from .centred import optimal_c_exploit, self_bounding_factor, theorem_a, theorem_b
-from .constants import LEAST_OFF_EVENT, arms_of, curvature_constant, positive_gaps, size_of, winner_constant
+from .constants import (
+    LEAST_OFF_EVENT,
+    arms_of,
+    curvature_constant,
+    positive_gaps,
+    size_of,
+    winner_constant,
+)
 from .paper import theorem1
 from .rungs import prior_factor, theorem_e2
 
@@ -80,7 +87,9 @@ class Numbers:
     def stability(self) -> float:
         """What stability costs of a unit of n, over the root of n."""
         jump = FALL / 8.0 * self.whole**2
-        return curvature_constant() * self.growth * self.h * max(jump, math.pow(self.arms, 2.0 / 3.0))
+        return (
+            curvature_constant() * self.growth * self.h * max(jump, math.pow(self.arms, 2.0 / 3.0))
+        )
 
     @property
     def drift_share(self) -> float:
@@ -118,7 +127,9 @@ class Numbers:
     def priors(self) -> Floats:
         """The prior weights of the rungs, which sum to 1."""
         params = self.policy.params()
-        return np.array([getattr(params, f"prior_{rung}") for rung in range(self.policy.rung_count)])
+        return np.array(
+            [getattr(params, f"prior_{rung}") for rung in range(self.policy.rung_count)]
+        )
 
     @property
     def prior_cost(self) -> float:
@@ -184,7 +195,9 @@ class Numbers:
 
     def on_event(self, zeta: float, drift: float = 4.0) -> float:
         """The factor of eta r^2 Y in the stability of a late round on D_t."""
-        others = curvature_constant() * (1.0 + zeta) ** 4 * (0.5 * FALL * RECORD**2 * self.whole + drift)
+        others = (
+            curvature_constant() * (1.0 + zeta) ** 4 * (0.5 * FALL * RECORD**2 * self.whole + drift)
+        )
         return others + 1.5 * RECORD**2 * self.whole * (1.0 - zeta) ** -4
 
     def self_bounded(self, zeta: float, drift: float = 4.0) -> tuple[float, float, int]:
@@ -195,7 +208,9 @@ class Numbers:
         grown = (
             4.0 * (2.0 + theta + self.drift_share) / c
         )  # n grows by at most c times this times r^2 in a round
-        any_state = c * math.pow(self.arms, -2.0 / 3.0) * self.any_state(drift) + grown * winner_constant()
+        any_state = (
+            c * math.pow(self.arms, -2.0 / 3.0) * self.any_state(drift) + grown * winner_constant()
+        )
         on_event = c * math.pow(self.arms, -1.0 / 3.0) * self.on_event(zeta, drift) + 1.5 * grown
         late = math.ceil((self.h * (RECORD * self.whole + 1.0) / zeta) ** 2 / theta)
         return any_state, on_event, late
@@ -230,7 +245,9 @@ def ladder_numbers(arms: int, policy: Ladder | None = None) -> Numbers:
     """Check that T2 is about this policy with this number of arms."""
     policy = Ladder() if policy is None else policy
     if not isinstance(policy, Ladder):
-        raise ParameterError.of("policy", policy, "must be a Ladder", "theorem T2 is about no other")
+        raise ParameterError.of(
+            "policy", policy, "must be a Ladder", "theorem T2 is about no other"
+        )
     number_in("uniform_share", policy.uniform_share, 0.0, 1.0, "with 0 there is no bound")
     return Numbers(arms_of(arms), policy)
 
@@ -273,7 +290,12 @@ def terms_of(of: Numbers) -> LadderTerms:
 
 
 def theorem_t2(
-    horizon: int, arms: int, policy: Ladder | None = None, *, width: float = 1.0, in_hindsight: bool = False
+    horizon: int,
+    arms: int,
+    policy: Ladder | None = None,
+    *,
+    width: float = 1.0,
+    in_hindsight: bool = False,
 ) -> float:
     r"""Theorem T2a: the expected regret of `Ladder()` against each fixed arm, with feedback in the same round.
 
@@ -387,8 +409,13 @@ def compare(arms: Sequence[int] = (2, 8, 64, 1024)) -> "pd.DataFrame":
             "theorem T2, Ladder()": partial(theorem_t2, arms=count),
         }
         root = math.sqrt(float(count) * short)
-        for name, bound in bounds.items():  # bound(T) = factor sqrt(K T) + constant at two long horizons
+        for (
+            name,
+            bound,
+        ) in bounds.items():  # bound(T) = factor sqrt(K T) + constant at two long horizons
             factor = (bound(long) - bound(short)) / root
-            rows.append((count, name, factor, max(bound(short) - factor * root, 0.0), useful_from(bound)))
+            rows.append(
+                (count, name, factor, max(bound(short) - factor * root, 0.0), useful_from(bound))
+            )
     columns = ["K", "bound", "of sqrt(K T)", "constant term", "useful from"]
     return pd.DataFrame(rows, columns=columns).set_index(["K", "bound"])

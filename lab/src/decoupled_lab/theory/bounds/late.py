@@ -20,7 +20,9 @@ FALLS = 14.0 / 3.0  # how many more winners a fall by half of an arm's own gap c
 LEAST_REGRET = 1e-200  # the least Delta in the judge's rate
 
 
-_delay = partial(whole_number, "delay", low=0, remedy="give the largest number of decisions in flight")
+_delay = partial(
+    whole_number, "delay", low=0, remedy="give the largest number of decisions in flight"
+)
 
 
 def theorem_g1(horizon: int, arms: int, delay: int, policy: FTPL | None = None) -> float:
@@ -68,7 +70,9 @@ def theorem_g2(horizon: int, arms: int, delay: int, policy: Ladder | None = None
     rounds, flying = size_of(horizon, arms) / arms, _delay(delay)
     step = 4.0 + 4.0 * theta + 4.0 * of.drift_share  # what a round adds to n at most
     # From n = (2 h K / gamma)^2 on no gate is closed, so nothing drifts.
-    drift = min(4.0 * of.drift_share * rounds, (2.0 * of.h * of.low_cost) ** 2 + 4.0 * of.drift_share)
+    drift = min(
+        4.0 * of.drift_share * rounds, (2.0 * of.h * of.low_cost) ** 2 + 4.0 * of.drift_share
+    )
     count = 4.0 * (1.0 + theta) * rounds + 4.0 + drift
     stability = curvature_constant() * of.growth * of.h
     stability *= max(FALL / 8.0 * of.whole**2, 0.25 * (4.0 + RECORD) * math.pow(arms, 2.0 / 3.0))
@@ -99,7 +103,9 @@ def _judged_late(of: Numbers, rounds: float, flying: int) -> float:
     return flying + 1.0 + of.prior_cost * (regret + LEAST_REGRET) + drift
 
 
-def theorem_g3(gaps: Sequence[float], delay: int, policy: Ladder | None = None, zeta: float = 0.1) -> float:
+def theorem_g3(
+    gaps: Sequence[float], delay: int, policy: Ladder | None = None, zeta: float = 0.1
+) -> float:
     r"""Theorem G3: a ladder of one rung in the stochastically constrained regime, for any horizon.
 
     It is $O((K + d^2 K^{-1/3}) / (\theta \Delta_{\min}))$ with constants that are far too large to be useful. For more
@@ -117,12 +123,20 @@ def theorem_g3(gaps: Sequence[float], delay: int, policy: Ladder | None = None, 
     """
     policy = Ladder(rungs=(0.5,), prior=(), top_two_share=0.0) if policy is None else policy
     others = positive_gaps(gaps)
-    of, least, d = ladder_numbers(len(others) + 1, policy), float(others.min()), float(_delay(delay))
+    of, least, d = (
+        ladder_numbers(len(others) + 1, policy),
+        float(others.min()),
+        float(_delay(delay)),
+    )
     if of.judged:
-        raise ParameterError.of("policy", policy, "must have one rung", "for more rungs nothing is proved")
+        raise ParameterError.of(
+            "policy", policy, "must have one rung", "for more rungs nothing is proved"
+        )
     any_state, on_event, late = of.self_bounded(zeta, 4.0 + RECORD)
     k, theta, cost = float(of.arms), policy.least_spread, _switch_cost(of)
-    step = 7.0 + 4.0 * theta + 4.0 * of.drift_share  # N4: what an arrival adds to n, in squared units
+    step = (
+        7.0 + 4.0 * theta + 4.0 * of.drift_share
+    )  # N4: what an arrival adds to n, in squared units
     late = max(late, math.ceil(step / theta))
     bracket = 8.0 * math.sqrt(2.0 * self_bounding_factor(3.0) * any_state * on_event**3)
     bracket = 4.0 / 3.0 * (bracket + 32.0 * any_state**2 / LEAST_OFF_EVENT)
@@ -195,7 +209,9 @@ def theorem_h(
     if not isinstance(policy, FTPL):
         return theorem_t2(looks, arms, policy, in_hindsight=in_hindsight) / share
     if in_hindsight:
-        raise ParameterError.of("in_hindsight", True, "must be False for FTPL", "it has no uniform share")
+        raise ParameterError.of(
+            "in_hindsight", True, "must be False for FTPL", "it has no uniform share"
+        )
     return theorem_g1(looks, arms, 0, policy) / share
 
 
@@ -227,5 +243,7 @@ def looks_lower_bound(horizon: int, arms: int, looks: float) -> float:
     rounds = size_of(horizon, arms) / arms
     looks = number_in("looks", looks, 0.0, rounds + 1e-9, "a decision sees one loss at most")
     if looks < arms:
-        raise ParameterError.of("looks", looks, f"must be at least arms = {arms}", "the proof needs them")
+        raise ParameterError.of(
+            "looks", looks, f"must be at least arms = {arms}", "the proof needs them"
+        )
     return (1.0 - 1.0 / arms) ** 2 / 5.04 * rounds * math.sqrt(arms / looks)

@@ -103,7 +103,9 @@ def late_rate_constant(arms: int, alpha: float = 3.0) -> float:
     return curvature_constant(alpha) * max(SHARE, math.log(arms) / LEAST_OFF_EVENT)
 
 
-def switches(horizon: int, arms: int, policy: Policy | None = None, *, gate: Gate | None = None) -> float:
+def switches(
+    horizon: int, arms: int, policy: Policy | None = None, *, gate: Gate | None = None
+) -> float:
     r"""How often one key of sticky serving changes its arm in $T$ rounds, in expectation (S2).
 
     With $h = c_x K^{1/\alpha - 1/2}$ and $a$ of `rate_fall_constant`,
@@ -129,7 +131,11 @@ def switches(horizon: int, arms: int, policy: Policy | None = None, *, gate: Gat
     25485
     """
     policy = FTPL() if policy is None else policy
-    if not isinstance(policy, FTPL) or policy.estimator != "importance" or policy.schedule != "rounds":
+    if (
+        not isinstance(policy, FTPL)
+        or policy.estimator != "importance"
+        or policy.schedule != "rounds"
+    ):
         remedy = "dc.FTPL() has a bound, and so has a soft gate, gate=lab.theory.bounds.Gate()"
         raise ParameterError.of("policy", policy, _why(policy), remedy)
     rounds, alpha = size_of(horizon, arms) / arms, policy.alpha
@@ -151,7 +157,9 @@ def _gated_sum(rounds: float, rate: float, alpha: float) -> float:
 def _why(policy: Policy) -> str:
     """Why there is no bound for this policy."""
     if isinstance(policy, FollowTheLeader):
-        return "has an infinite rate: without perturbations a key follows every change of the leader"
+        return (
+            "has an infinite rate: without perturbations a key follows every change of the leader"
+        )
     if isinstance(policy, Ladder):
         if policy.top_two_share > 0.0:
             return "has a rung on means, which has an infinite rate: how often its leader changes is not bounded against an adversary"

@@ -19,12 +19,18 @@ SHORT = ours(
     "ladder, L5",
 )
 BEST = ours("on D_t, late: stability of the centred best arm <= main term", "ladder, L6")
-CONSTRAINED = ours("on D_t, late: stability of a centred round <= eta S_K Y {A1}", "ladder, theorem C")
+CONSTRAINED = ours(
+    "on D_t, late: stability of a centred round <= eta S_K Y {A1}", "ladder, theorem C"
+)
 BELOW = ours("w of every rung <= q at the exploration rate", "ladder, theorem E")
 VARIANCE = ours("E Var of the rungs' losses <= (S_K Z2 + B^2) / 2", "ladder, theorem E")
-SMALL_VARIANCE = ours("E Var of the rungs' losses <= (8 Q + 2 B^2) (1 - w_best)", "ladder, theorem E3")
+SMALL_VARIANCE = ours(
+    "E Var of the rungs' losses <= (8 Q + 2 B^2) (1 - w_best)", "ladder, theorem E3"
+)
 
-_LEAST = 1e-9  # a divergence is a difference of numbers around 1, so smaller ones have too few digits
+_LEAST = (
+    1e-9  # a divergence is a difference of numbers around 1, so smaller ones have too few digits
+)
 
 
 def centred_sides(played: CentredRound) -> Iterator[Sides]:
@@ -156,7 +162,9 @@ def hedge_sides(run: Hedge) -> Iterator[Sides]:
     yield Sides(DELTA, delta, bound)
 
 
-MEAN = ours("sum (loss - B)^2 <= sum (loss - m)^2 / (1 - lam) + 1 / (4 lam (1 - lam))", "ladder, L8")
+MEAN = ours(
+    "sum (loss - B)^2 <= sum (loss - m)^2 / (1 - lam) + 1 / (4 lam (1 - lam))", "ladder, L8"
+)
 
 
 def running_means(losses: Floats, lam: float) -> Floats:

@@ -61,7 +61,9 @@ def judged_sides(played: JudgedRound) -> Iterator[Sides]:
     yield Sides(RANGE, np.ptp(estimated, axis=1).max(), arms / played.even)
     served = np.einsum("rmk,m->k", played.chances, played.weights) / len(played.chances)
     # With the rungs' own laws, which sum to 1, the right side is 2 (1 - w_best).
-    yield Sides(AGREED, np.full(arms, d), 1.0 + served.sum() - 2.0 * served + 1e-12, np.arange(arms))
+    yield Sides(
+        AGREED, np.full(arms, d), 1.0 + served.sum() - 2.0 * served + 1e-12, np.arange(arms)
+    )
 
 
 def shared_sides(
@@ -79,7 +81,9 @@ def shared_sides(
         yield Sides(SHARED, q, of.whole * p, np.arange(arms))
 
 
-def greedy_sides(truth: Floats, predicted: Floats, explored: Floats, even: float) -> Iterator[Sides]:
+def greedy_sides(
+    truth: Floats, predicted: Floats, explored: Floats, even: float
+) -> Iterator[Sides]:
     """F3 for one round, from the arms' means, what is predicted of them, and the law of exploration."""
     error = float(explored @ (predicted - truth) ** 2)
     lost = float(truth[np.argmin(predicted)] - truth.min())

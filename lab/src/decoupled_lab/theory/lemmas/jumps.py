@@ -46,7 +46,9 @@ FALL = ours("cost of a fall by x <= x^2 / 2 C1 q^2 R(x, eta u)", "ladder, L4")
 
 MOST_ARMS = 64  # more arms take seconds per state
 _SOME = 3
-_LEAST = 1e-8  # a divergence is a difference of numbers around 1, so smaller ones have too few digits
+_LEAST = (
+    1e-8  # a divergence is a difference of numbers around 1, so smaller ones have too few digits
+)
 
 
 class _Jump(NamedTuple):
@@ -78,7 +80,9 @@ def sides(moment: Moment) -> Iterator[Sides]:
         yield Sides(LAW, after.moments.law[arm], ratio**alpha * moment.moments.law[arm], arm)
     for near, further in zip(half, far, strict=False):
         more = further.x - near.x
-        curvatures = [_curvature(jump.after.moments.inverses, alpha)[jump.arm] for jump in (further, near)]
+        curvatures = [
+            _curvature(jump.after.moments.inverses, alpha)[jump.arm] for jump in (further, near)
+        ]
         yield Sides(GROWTH, curvatures[0], (1.0 + more) ** (alpha + 1.0) * curvatures[1], near.arm)
     fallen = half[-1]
     rest = arms != fallen.arm

@@ -19,7 +19,9 @@ GATE = ours("eta (b - a) / p <= (1 + eta u) / 2", "ladder, T2 (I5)")
 BELOW = ours("w of rung 1 <= q, with ties that share", "ladder, L12")
 LOWS = ours("sum of losses below all seen <= K / share E[fall of the least]", "ladder, L9")
 HIGHS = ours("sum w (loss - B - r) <= S' E[growth of r]", "ladder, L9")
-STABILITY = ours("stability of a ladder's round <= jumps + drift + what was not seen", "ladder, L10")
+STABILITY = ours(
+    "stability of a ladder's round <= jumps + drift + what was not seen", "ladder, L10"
+)
 DRIFT = ours("4 r sum d q^2 <= K^(2/3) delta", "ladder, L11")
 MASS = ours("delta <= C_delta r^4 / n", "ladder, L11")
 STEP = ours("4 s^2 + delta without records <= 4 N r^2", "ladder, L11")
@@ -29,12 +31,17 @@ SQUARE = ours("E sum pi A^2 <= V_A", "ladder, L13")
 MEANS = ours("sum of pi / p of the m leaders <= 2 m / ((1 - gamma) tau)", "ladder, L13")
 RANGE = ours("|A| <= max(S' K^(2/3), 1 / p_leader)", "ladder, L13")
 SMALL = ours("E sum pi (A - that of the best arm)^2 <= C_A (1 - w_best)", "ladder, L13")
-ANY = ours("stability of a ladder's round <= eta r^2 sqrt(K) {A0} + what was not seen", "ladder, L14")
+ANY = ours(
+    "stability of a ladder's round <= eta r^2 sqrt(K) {A0} + what was not seen", "ladder, L14"
+)
 LATE = ours(
-    "on D_t, late: stability of a ladder's round <= eta r^2 Y {A1} + what was not seen", "ladder, L14"
+    "on D_t, late: stability of a ladder's round <= eta r^2 Y {A1} + what was not seen",
+    "ladder, L14",
 )
 
-_LEAST = 1e-9  # a divergence is a difference of numbers around 1, so smaller ones have too few digits
+_LEAST = (
+    1e-9  # a divergence is a difference of numbers around 1, so smaller ones have too few digits
+)
 
 
 def ladder_sides(played: LadderRound) -> Iterator[Sides]:
@@ -97,7 +104,9 @@ def _judge(played: LadderRound) -> Iterator[Sides]:
     for chances in played.chances:
         yield Sides(CHANCE, chances, limit * (1.0 + 1e-9), arms)
         yield Sides(CHANCES, float((chances / played.q).sum()), of.chances)
-    leads = np.array([arms == leader for leader in played.leaders], np.float64).reshape(-1, moment.arms)
+    leads = np.array([arms == leader for leader in played.leaders], np.float64).reshape(
+        -1, moment.arms
+    )
     largest = np.where(moment.shifts > 0.0, (1.0 + moment.shifts) ** -3.0, 1.0)
     largest = np.maximum(largest, leads.max(axis=0, initial=0.0)) / played.p
     yield Sides(RANGE, float(largest.max()), of.jump, int(np.argmax(largest)))
@@ -179,4 +188,7 @@ def _sums(found: LadderPath) -> Iterator[tuple[int, Sides]]:
         yield t + 2, Sides(TELESCOPED, telescoped, 2.0 * math.sqrt(count) + 4.0 * of.step * unit)
         largest = math.sqrt(2.0 * of.drift_rate * played) + 4.0 * of.drift_share
         yield t + 2, Sides(MASSES, drift, largest)
-        yield t + 2, Sides(LARGEST, count, 4.0 * (1.0 + policy.least_spread) * played + largest + 4.0)
+        yield (
+            t + 2,
+            Sides(LARGEST, count, 4.0 * (1.0 + policy.least_spread) * played + largest + 4.0),
+        )

@@ -15,14 +15,18 @@ from ..rounds import LadderRound
 from .switches import new_wins
 
 RISE = ours("arm wins, loses after a rise by x <= new wins in flight + x H", "ladder, L15")
-FELL = ours("cost of a fall by X <= 8/3 (1 + g)^4 (X^2 / 2 H + X new wins in flight)", "ladder, L15")
+FELL = ours(
+    "cost of a fall by X <= 8/3 (1 + g)^4 (X^2 / 2 H + X new wins in flight)", "ladder, L15"
+)
 ARRIVAL = ours(
     "stability of an arrival <= jumps of the decision's state + drift + switches in flight + what was not seen",
     "ladder, L16",
 )
 
 _RISE = 0.3
-_LEAST = 1e-8  # a divergence is a difference of numbers around 1, so smaller ones have too few digits
+_LEAST = (
+    1e-8  # a divergence is a difference of numbers around 1, so smaller ones have too few digits
+)
 
 
 def arrival_sides(played: LadderRound, decided: Moment) -> Iterator[Sides]:

@@ -7,7 +7,12 @@ import numpy as np
 from scipy.special import beta, betainc
 
 from ..bounds.constants import LEAST_OFF_EVENT
-from ..bounds.paper import first_round_constant, penalty_constant, stability_constant, surrogate_sum_bound
+from ..bounds.paper import (
+    first_round_constant,
+    penalty_constant,
+    stability_constant,
+    surrogate_sum_bound,
+)
 from ..inequality import AS_PRINTED, CORRECTED, NOT_CLAIMED, Inequality, Sides
 from ..moment import Moment
 
@@ -50,9 +55,13 @@ BY_WEIGHTS = Inequality("on D_t: q <= (2 e^2 w)^(1/2 + 1/(2 alpha))", "equation 
 EXPONENT_PRINTED = Inequality(
     "on D_t: (2 e^2 w)^(1/2 + 1/(2 alpha)) <= (2 e^2 w)^(1 - 1/alpha)", "equation (21)", AS_PRINTED
 )
-EXPONENT = Inequality("(1 + eta u)^(-(alpha + 1)/2) <= (1 + eta u)^(1 - alpha)", "equation (21)", CORRECTED)
+EXPONENT = Inequality(
+    "(1 + eta u)^(-(alpha + 1)/2) <= (1 + eta u)^(1 - alpha)", "equation (21)", CORRECTED
+)
 LAST = Inequality("on D_t: q <= (2 e^2 w)^(1 - 1/alpha)", "equation (21)")
-LAST_BEYOND = Inequality("on D_t, alpha > 3: q <= (2 e^2 w)^(1 - 1/alpha)", "equation (21)", NOT_CLAIMED)
+LAST_BEYOND = Inequality(
+    "on D_t, alpha > 3: q <= (2 e^2 w)^(1 - 1/alpha)", "equation (21)", NOT_CLAIMED
+)
 
 
 def exploration_sides(moment: Moment) -> Iterator[Sides]:
@@ -68,7 +77,11 @@ def exploration_sides(moment: Moment) -> Iterator[Sides]:
         return
     others = moment.others
     scaled = 2.0 * math.e**2 * moment.moments.law[others]
-    q, first, last = moment.surrogates[others], scaled ** (0.5 + 0.5 / alpha), scaled ** (1.0 - 1.0 / alpha)
+    q, first, last = (
+        moment.surrogates[others],
+        scaled ** (0.5 + 0.5 / alpha),
+        scaled ** (1.0 - 1.0 / alpha),
+    )
     yield Sides(BY_WEIGHTS, q, first, arms[others])
     if alpha <= 3.0:
         base = 1.0 + moment.shifts[others]
@@ -78,14 +91,21 @@ def exploration_sides(moment: Moment) -> Iterator[Sides]:
 
 
 LOSERS = Inequality("E[r_winner - r_best] <= E[r_winner; best loses]", "lemma 3.5")
-GAPS = Inequality("E[r_winner - r_best] <= alpha / (alpha - 1) sum (1 + eta u)^(1 - alpha)", "lemma 3.5")
+GAPS = Inequality(
+    "E[r_winner - r_best] <= alpha / (alpha - 1) sum (1 + eta u)^(1 - alpha)", "lemma 3.5"
+)
 UNIFORM = Inequality("E[r_winner - r_best] <= C_alpha K^(1/alpha)", "lemma 3.5")
 SHARPER = Inequality("E[r_winner - r_best] <= C_alpha K^(1/alpha) - alpha", "lemma 3.5, its proof")
 FIRST = Inequality(
-    "t = 1: E[r_winner - r_best] <= alpha Gamma(1 - 1/alpha) / (alpha - 1) K^(1/alpha)", "equation (18)"
+    "t = 1: E[r_winner - r_best] <= alpha Gamma(1 - 1/alpha) / (alpha - 1) K^(1/alpha)",
+    "equation (18)",
 )
-ROOTS_PRINTED = Inequality("sqrt(t) - sqrt(t - 1) <= 1 / (2 sqrt(t))", "the display above (24)", AS_PRINTED)
-ROOTS = Inequality("sqrt(t) - sqrt(t - 1) <= sqrt(2) / (2 sqrt(t))", "the display above (24)", CORRECTED)
+ROOTS_PRINTED = Inequality(
+    "sqrt(t) - sqrt(t - 1) <= 1 / (2 sqrt(t))", "the display above (24)", AS_PRINTED
+)
+ROOTS = Inequality(
+    "sqrt(t) - sqrt(t - 1) <= sqrt(2) / (2 sqrt(t))", "the display above (24)", CORRECTED
+)
 
 
 def penalty(moment: Moment) -> float:
@@ -127,7 +147,9 @@ USE_PRINTED = Inequality(
     "where the gap binds: 1 / ((1 + eta u) rank) <= q^2", "below equation (14)", AS_PRINTED
 )
 GAP = Inequality("I <= e / ((alpha + 1) (1 + eta u)^(alpha + 1))", "equation (14)", CORRECTED)
-USE = Inequality("where the gap binds: (1 + eta u)^-(alpha + 1) <= q^2", "below equation (14)", CORRECTED)
+USE = Inequality(
+    "where the gap binds: (1 + eta u)^-(alpha + 1) <= q^2", "below equation (14)", CORRECTED
+)
 STABILITY = Inequality("stability of an arm <= e (alpha + 1) eta sum q q_i", "lemma 3.6")
 ROUND = Inequality(
     "stability of a round <= 4 c alpha^2 (alpha + 1) e / (alpha - 1)^2 sqrt(K / t)", "equation (15)"
@@ -149,7 +171,9 @@ def stability_sides(moment: Moment) -> Iterator[Sides]:
     yield Sides(SLOPE_PRINTED, (alpha + 1.0) * inverses, -moment.moments.slopes, arms)
     yield Sides(STEP, moment.stability, eta / moment.exploration * (alpha + 1.0) * inverses, arms)
     shape = 1.0 + 1.0 / alpha
-    yield Sides(BETA, integral, betainc(shape, ranks, level**-alpha) * beta(shape, ranks) / alpha, arms)
+    yield Sides(
+        BETA, integral, betainc(shape, ranks, level**-alpha) * beta(shape, ranks) / alpha, arms
+    )
     yield Sides(RANK, integral, math.e / (alpha * ranks**shape), arms)
     yield Sides(GAP_PRINTED, integral, math.e / ((alpha + 1.0) * level * ranks), arms)
     binds = level >= ranks ** (1.0 / alpha)
@@ -170,7 +194,9 @@ CASE_ONE = Inequality(
 TAIL_PRINTED = Inequality(
     "on D_t, sum q > zeta / eta: loss <= resampling tail", "lemma D.1, case (ii)", AS_PRINTED
 )
-LEMMA_PRINTED = Inequality("on D_t: stability of the best arm <= main term + resampling tail", "lemma D.1")
+LEMMA_PRINTED = Inequality(
+    "on D_t: stability of the best arm <= main term + resampling tail", "lemma D.1"
+)
 LEMMA = Inequality(
     "on D_t: stability of the best arm <= main term + 1[sum q > zeta / eta]", "lemma D.1", CORRECTED
 )
@@ -223,5 +249,11 @@ def edge_of_event(arms: int, alpha: float, zeta: float = 0.1) -> Moment:
 
 def sides(moment: Moment) -> Iterator[Sides]:
     """All steps of the paper's lemmas about one state."""
-    for group in (probability_sides, exploration_sides, penalty_sides, stability_sides, best_arm_sides):
+    for group in (
+        probability_sides,
+        exploration_sides,
+        penalty_sides,
+        stability_sides,
+        best_arm_sides,
+    ):
         yield from group(moment)

@@ -19,7 +19,8 @@ DIVERGENCES = ours("regret on estimates <= divergences + penalty", "ladder, L1")
 LAW = Inequality("|policy's p - q / sum q| <= 1e-12", "equation (7)")
 WEIGHT = Inequality("|weight * p - 1| <= 1e-12", "section 2.1, unbiased estimates")
 COUNTS = Inequality(
-    "|sum_t (1[explored] / p - 1)| <= deviation of probability 1e-9", "section 2.1, unbiased estimates"
+    "|sum_t (1[explored] / p - 1)| <= deviation of probability 1e-9",
+    "section 2.1, unbiased estimates",
 )
 
 

@@ -9,7 +9,12 @@ from decoupled.base import Floats
 from decoupled.extend import winner_law
 
 from ..bounds.constants import HALF, Gate, curvature_constant, rank_sum
-from ..bounds.switching import late_rate_constant, late_switch_constant, rate_fall_cost, switch_constant
+from ..bounds.switching import (
+    late_rate_constant,
+    late_switch_constant,
+    rate_fall_cost,
+    switch_constant,
+)
 from ..inequality import Sides, ours
 from ..moment import Moment
 from ..rounds import CentredRound
@@ -39,7 +44,8 @@ MOVES = ours(
     "sticky, S2",
 )
 GATED = ours(
-    "soft gate: switches by the estimates <= eta (1 + eta)^(alpha + 1) C1 max(2, R1) Z", "sticky, S2"
+    "soft gate: switches by the estimates <= eta (1 + eta)^(alpha + 1) C1 max(2, R1) Z",
+    "sticky, S2",
 )
 HIGHER = ours(
     "higher rung: switches by the estimates <= eta (1 + eta)^(alpha + 1) min(C1 max(2, R1) Z, 2 K + C1 R1 Z)",
@@ -109,7 +115,9 @@ def _slowed(moment: Moment, fall: float, squares: Floats) -> Iterator[Sides]:
     alpha, shifts, arms = moment.alpha, moment.shifts, np.arange(moment.arms)
     cost = curvature_constant(alpha) * float(rate_fall_cost(fall, alpha))
     law = moment.moments.law
-    fallen = [_after_fall(shifts, arm, fall * float(shift), alpha) for arm, shift in enumerate(shifts)]
+    fallen = [
+        _after_fall(shifts, arm, fall * float(shift), alpha) for arm, shift in enumerate(shifts)
+    ]
     gains, bound = np.array(fallen) - law, cost * shifts * squares
     known = bound > _LEAST
     yield Sides(GAIN, gains[known], bound[known], arms[known])
@@ -135,7 +143,9 @@ def round_sides(played: CentredRound) -> Iterator[Sides]:
         return
     alpha, gate, eta = played.moment.alpha, played.gate, played.moment.eta
     for rate in (eta, *(rung for rung in played.rungs if rung > eta)):
-        here = gate if rate == eta else Gate(gate.a * rate / eta, gate.delta)  # in units of this rate
+        here = (
+            gate if rate == eta else Gate(gate.a * rate / eta, gate.delta)
+        )  # in units of this rate
         growth, right = rate * (1.0 + rate) ** (alpha + 1.0), switch_constant(alpha, here)
         if rate > eta:
             # A fall by more than 1/2 needs p < 2 rate, and so has a probability below 2 K rate.
@@ -194,17 +204,24 @@ def weight_sides(run: Hedge) -> Iterator[Sides]:
     before, after, rungs = run.weights[:-1], run.weights[1:], run.weights.shape[1]
     moved = total_variation(before, after)
     yield Sides(RACE, list(map(race_change, before, after)), 2.0 * moved / (1.0 + moved) + 1e-12)
-    yield Sides(CUMULATED, list(map(cumulated_change, before, after)), (rungs - 1.0) * moved + 1e-12)
+    yield Sides(
+        CUMULATED, list(map(cumulated_change, before, after)), (rungs - 1.0) * moved + 1e-12
+    )
     deltas = np.cumsum(np.maximum(run.gaps, 0.0))[:-1]  # which the weights of rounds 2, 3, ... know
     if not deltas[-1] > 0.0:
         return
     late = np.flatnonzero(deltas > 0.0)
-    rates, losses = run.l0 / deltas[late, None], np.where(after[late] > 0.0, run.losses[1:][late], np.inf)
+    rates, losses = (
+        run.l0 / deltas[late, None],
+        np.where(after[late] > 0.0, run.losses[1:][late], np.inf),
+    )
     stepped = after[late] * np.exp(-rates * (losses - losses.min(axis=1, keepdims=True)))
     stepped /= stepped.sum(axis=1, keepdims=True)
     gaps = np.maximum(run.gaps[1:][late], 0.0)
     # A gap is a difference of losses, and the root of its last digit counts.
-    yield Sides(STEP, total_variation(after[late], stepped), np.sqrt(0.5 * rates[:, 0] * gaps) + 1e-6)
+    yield Sides(
+        STEP, total_variation(after[late], stepped), np.sqrt(0.5 * rates[:, 0] * gaps) + 1e-6
+    )
     grown = math.log(float(deltas[-1]) / float(deltas[late[0]]))
     root = math.sqrt(max(1.0, 0.5 * run.l0) * len(moved) * grown / math.log(2.0))
     rest = float(prior_cost(run.prior).max()) * grown

@@ -124,9 +124,15 @@ def clock(reader: Store, now: Callable[[], float]) -> Result:
     last = reader.run("SELECT max(made_at) FROM decided")[0][0] or 0.0
     offset = reader.clock_offset(now)
     if last > now() + 1.0:
-        return False, f"it is {last - now():.0f} s behind the newest decision: deadlines wait for it"
+        return (
+            False,
+            f"it is {last - now():.0f} s behind the newest decision: deadlines wait for it",
+        )
     if abs(offset) > 5.0:
-        return False, f"it differs by {offset:.0f} s from the database's: replicas disagree on deadlines"
+        return (
+            False,
+            f"it differs by {offset:.0f} s from the database's: replicas disagree on deadlines",
+        )
     return True, "it agrees with the log"
 
 
@@ -136,11 +142,16 @@ def rows(reader: Store, row: ExperimentRow) -> Result:
     start = 0 if base is None else base[0]
     found, last = 0, start
     for table in EVENTS:
-        sql = f"SELECT count(*), coalesce(max(seq), 0) FROM {table} WHERE experiment = ? AND seq > ?"
+        sql = (
+            f"SELECT count(*), coalesce(max(seq), 0) FROM {table} WHERE experiment = ? AND seq > ?"
+        )
         [(count, newest)] = reader.run(sql, (row.id, start))
         found, last = found + count, max(last, newest)
     if (found, last) != (row.head - start, row.head):
-        return False, f"{found} rows up to {last}; there should be {row.head - start} up to {row.head}"
+        return (
+            False,
+            f"{found} rows up to {last}; there should be {row.head - start} up to {row.head}",
+        )
     sql = (
         "SELECT count(*) FROM settled s LEFT JOIN decided d ON d.experiment = s.experiment AND d.seq = s.decision "
         "WHERE s.experiment = ? AND (d.seq IS NULL OR d.seq >= s.seq)"
@@ -163,7 +174,9 @@ def replay(reader: Store, row: ExperimentRow) -> Result:
             _compare(row, running, restore(row, snapshots[running.head], rows_of(reader, row.id)))
             compared += 1
     if (running.head, running.version) != (row.head, row.version):
-        raise ReplayError(f"the replay ends at row {running.head}, but the experiment at row {row.head}")
+        raise ReplayError(
+            f"the replay ends at row {running.head}, but the experiment at row {row.head}"
+        )
     current = restored(reader, row)
     for each in reader.rows_since(row.id, current.head):
         current.replay(each)
@@ -174,4 +187,6 @@ def replay(reader: Store, row: ExperimentRow) -> Result:
 def _compare(row: ExperimentRow, running: LiveExperiment, saved: LiveExperiment) -> None:
     if snapshot(running) != snapshot(saved):
         rule = f"the replay to row {running.head} differs from the state saved there"
-        raise ReplayError(f"experiment {row.name!r}: {rule}; restore a backup, and report this as a bug")
+        raise ReplayError(
+            f"experiment {row.name!r}: {rule}; restore a backup, and report this as a bug"
+        )

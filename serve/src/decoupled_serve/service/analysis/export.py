@@ -24,7 +24,14 @@ from decoupled.learner import Labels, LossRange
 
 from ..experiment.context import shown_tags
 from ..experiment.live import Owner, decision_as
-from ..experiment.records import Decided, DecisionRecord, ExperimentRow, Settings, microseconds, moment
+from ..experiment.records import (
+    Decided,
+    DecisionRecord,
+    ExperimentRow,
+    Settings,
+    microseconds,
+    moment,
+)
 from ..memory.loader import from_beginning
 from ..store.store import Store
 
@@ -64,7 +71,11 @@ COLUMNS |= dict.fromkeys(TIMES, "timestamp[us, tz=UTC]")
 
 
 def logged(
-    store: Store, row: ExperimentRow, after: int = 0, limit: int | None = None, tags: Tags | None = None
+    store: Store,
+    row: ExperimentRow,
+    after: int = 0,
+    limit: int | None = None,
+    tags: Tags | None = None,
 ) -> Iterator[LoggedDecision]:
     """The decisions after a row of the log that have all these tags, in order. `store` is a reader."""
     return islice(_logged(store, row, after, tags or {}), limit)
@@ -175,7 +186,9 @@ def _parquet(decisions: Iterable[LoggedDecision], path: Path) -> int:
 # long as these are fewer than `patience`. One that expired has the experiment's `expired_loss`, if it declares one. Others
 # without a loss are left out, as if it were missing by chance.
 METHOD = "importance weighting; confidence sequences, which hold at every moment at once"
-BLIND = "some arms had no chance to be explored in some decisions, so the log cannot compare the arms"
+BLIND = (
+    "some arms had no chance to be explored in some decisions, so the log cannot compare the arms"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +240,9 @@ def evaluate(
     """Estimate the value of every arm and of what was exploited; with labels, by these, for any judge that is never silent."""
     labels, risk = settings.labels, settings.risk
     share = labels.share if labels else 1.0
-    start = partial(Sequences, len(arms), risk, drift=settings.drift, coupled=coupled, label_share=share)
+    start = partial(
+        Sequences, len(arms), risk, drift=settings.drift, coupled=coupled, label_share=share
+    )
     sequences, drawn = start(), start()
     place = {arm: i for i, arm in enumerate(arms)}
     low, high = losses = LossRange.checked(settings.loss_range)
@@ -242,7 +257,9 @@ def evaluate(
 
     in_time = _without_late(exploring(), settings.patience)
     for each in in_order(in_time, lambda each: each.status == "pending", settings.patience):
-        if each.explore is None or (each.loss is None and (estimates is None or each.judged is None)):
+        if each.explore is None or (
+            each.loss is None and (estimates is None or each.judged is None)
+        ):
             continue
         some = None if each.available is None else [place[arm] for arm in each.available]
         if some is None:
@@ -254,15 +271,27 @@ def evaluate(
             loss, rho = estimates.of(each), each.label_probability or 1.0
         weight = None if each.propensity is None else 1.0 / each.propensity
         for seen, exploit in ((sequences, each.exploit), (drawn, each.drawn)):
-            seen.update(explore, weight, loss, None if exploit is None else place[exploit], some, rho=rho)
+            seen.update(
+                explore, weight, loss, None if exploit is None else place[exploit], some, rho=rho
+            )
     known: list[Interval | None] = [None] * len(arms)
     if not blind and sequences.observed > 0:
         known = [each.scaled(low, high) for each in sequences.arms()]
     values = tuple(ArmValue(arm, sequences.seen(place[arm]), known[place[arm]]) for arm in arms)
-    exploited, by_policy = (_served(each, losses, coupled or not blind) for each in (sequences, drawn))
+    exploited, by_policy = (
+        _served(each, losses, coupled or not blind) for each in (sequences, drawn)
+    )
     remark = BLIND if blind else None
     return LogEvaluation(
-        experiment, METHOD, 1.0 - risk, made, sequences.observed, values, exploited, remark, by_policy
+        experiment,
+        METHOD,
+        1.0 - risk,
+        made,
+        sequences.observed,
+        values,
+        exploited,
+        remark,
+        by_policy,
     )
 
 

@@ -11,7 +11,14 @@ from dataclasses import dataclass, field, replace
 from decoupled.client import Invalid
 from decoupled.decision import Arm
 from decoupled.errors import near_name
-from decoupled.inference import Interval, Sequences, Verdict, most_segments, share_of_segment, verdict
+from decoupled.inference import (
+    Interval,
+    Sequences,
+    Verdict,
+    most_segments,
+    share_of_segment,
+    verdict,
+)
 from decoupled.learner import LossRange
 
 from ..experiment.context import Value, segment_of
@@ -44,7 +51,9 @@ class Point:
         more = arms - len(self.losses)
         exploited, explored = (each + (0,) * more for each in (self.exploited, self.explored))
         losses = self.losses + (None,) * more
-        return replace(self, exploited=exploited, explored=explored, losses=losses) if more else self
+        return (
+            replace(self, exploited=exploited, explored=explored, losses=losses) if more else self
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +134,14 @@ class History:
             for counts in (tallies.exploit, tallies.explore)
         )
         known = (running.head, running.last_at, tallies.decisions, tallies.applied)
-        return Point(*known, exploited, explored, losses, sum(tallies.exploit), sum(tallies.explore))
+        return Point(
+            *known, exploited, explored, losses, sum(tallies.exploit), sum(tallies.explore)
+        )
 
 
-def _intervals(sequences: Sequences, places: list[int], losses: LossRange) -> dict[int, Interval | None]:
+def _intervals(
+    sequences: Sequences, places: list[int], losses: LossRange
+) -> dict[int, Interval | None]:
     """The mean loss of each arm; None if none was seen of it."""
     ends = zip(places, *(each.tolist() for each in sequences.bounds(among=places)), strict=True)
     found = {place: Interval.around(*each).scaled(*losses) for place, *each in ends}
@@ -137,7 +150,9 @@ def _intervals(sequences: Sequences, places: list[int], losses: LossRange) -> di
 
 def _shown(reader: Store, row: ExperimentRow) -> list[int]:
     arms = len(json.loads(row.arms))
-    return list(range(arms)) if arms <= MOST_ARMS else sorted(reader.most_exploited(row.id, MOST_ARMS))
+    return (
+        list(range(arms)) if arms <= MOST_ARMS else sorted(reader.most_exploited(row.id, MOST_ARMS))
+    )
 
 
 # Verdicts by segment: which arm is best for some requests, and which for others. They hold all together.
@@ -158,7 +173,9 @@ def checked_by(by: Sequence[str], settings: Settings, learned_by: Sequence[str])
     """The fields to tell segments by: those asked for, those that the policy has segments of, or all but numbers."""
     fields = settings.context
     if not by:
-        by = learned_by or [name for name, kind in fields.items() if kind not in ("number", "vector")]
+        by = learned_by or [
+            name for name, kind in fields.items() if kind not in ("number", "vector")
+        ]
     for name in by:
         if name not in fields:
             rule = "is not a field of this experiment"
@@ -191,7 +208,9 @@ class SegmentVerdict:
 
 
 def _spoken(value: Value | None) -> str:
-    return "(none)" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return (
+        "(none)" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +259,9 @@ class Segments:
     by: tuple[str, ...]
     since: float | None
     found: dict[tuple[Value | None, ...] | None, _Segment] = field(default_factory=dict)
-    waiting: dict[str, _Segment] = field(default_factory=dict)  # of decisions that are not in it yet
+    waiting: dict[str, _Segment] = field(
+        default_factory=dict
+    )  # of decisions that are not in it yet
 
     @classmethod
     def start(cls, reader: Store, row: ExperimentRow, by: tuple[str, ...]) -> "Segments":

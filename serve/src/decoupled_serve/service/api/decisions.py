@@ -134,7 +134,9 @@ def draw(
     request = ""
     if idempotency_key:
         # Salted, so that two requests with the same key cannot be linked where keys are not logged.
-        known = None if text is None else hashed_key(f"{idempotency_key}\n{text}", running.key_secret)
+        known = (
+            None if text is None else hashed_key(f"{idempotency_key}\n{text}", running.key_secret)
+        )
         request = _digest(mode, count, places, attached, known)
     wanted = _Wanted(mode, places, attached, text, request, options.get("why", False))
     done = list(made)
@@ -144,7 +146,11 @@ def draw(
             left: DrawOptions = {**options, "available": again}
             rest = partial(draw, about=about, max_pending=max_pending, options=left, made=done)
             return Continuation(rest)
-        part = idempotency_key if not idempotency_key or not done else f"{idempotency_key}\n{len(done)}"
+        part = (
+            idempotency_key
+            if not idempotency_key or not done
+            else f"{idempotency_key}\n{len(done)}"
+        )
         done += _slice(session, running, wanted, part, min(SLICE, count - len(done)))
         while len(running.pending) > min(max_pending, running.learner.max_pending):
             unjudged, judged = running.oldest(), next(iter(running.judged), running.head)
@@ -189,7 +195,9 @@ def _slice(
         if before is not None:
             return _again(session, running, before, wanted)
     if running.archived_at is not None:
-        raise Conflict(f"experiment {running.name!r}: is archived and makes no decisions; create another")
+        raise Conflict(
+            f"experiment {running.name!r}: is archived and makes no decisions; create another"
+        )
     if running.coupled and mode != "both":
         rule = f"{running.policy} plays the standard game, where the arm played is the arm seen"
         remedy = "use mode 'both', or create an experiment with a decoupled policy such as FTPL"
@@ -225,7 +233,9 @@ def _key(running: LiveExperiment, key: Key, mode: Mode) -> str:
         rule = f"{running.policy} plays the standard game, where the arm played is the arm seen"
         raise Invalid(f"key: {rule}; leave it out, or use a decoupled policy such as FTPL")
     if mode == "explore":
-        raise Invalid("key: mode 'explore' serves no arm, so no key could keep it; leave the key out")
+        raise Invalid(
+            "key: mode 'explore' serves no arm, so no key could keep it; leave the key out"
+        )
     return text
 
 
@@ -240,8 +250,12 @@ def _places(running: LiveExperiment, available: Iterable[Arm]) -> str:
 
 
 @lru_cache(1024)
-def _digest(mode: str, count: int, places: str | None, attached: Annotations, key: str | None) -> str:
-    return hashlib.sha256(json.dumps([mode, count, places, *attached, key]).encode()).hexdigest()[:32]
+def _digest(
+    mode: str, count: int, places: str | None, attached: Annotations, key: str | None
+) -> str:
+    return hashlib.sha256(json.dumps([mode, count, places, *attached, key]).encode()).hexdigest()[
+        :32
+    ]
 
 
 def _again(
@@ -287,7 +301,9 @@ class Decisions:
         """Make decisions, those of the idempotency key again; with a `permit`, the digest of an API key, only if it is still valid."""
         about, count = Reference("name", tenant, name), options.get("count", 1)
         run = partial(draw, about=about, max_pending=self._max_pending, options=options)
-        return self._commits.submit(run, about, permit=permit, size=count if type(count) is int else 1)
+        return self._commits.submit(
+            run, about, permit=permit, size=count if type(count) is int else 1
+        )
 
     def get(self, tenant: str, id: str) -> Reply[DecisionRecord]:  # noqa: A002
         """A decision and its outcome."""
@@ -323,7 +339,9 @@ class Decisions:
         permit: str | None = None,
     ) -> Reply[DecisionRecord]:
         """Give the label of a decision that was judged and wants one: the true loss, or reward, of the explored arm."""
-        return self._give(tenant, Feedback(id, loss, reward, None, preference), permit, labelling=True)
+        return self._give(
+            tenant, Feedback(id, loss, reward, None, preference), permit, labelling=True
+        )
 
     def _give(
         self, tenant: str, given: Feedback, permit: str | None, *, labelling: bool = False
@@ -388,7 +406,12 @@ class _Told(NamedTuple):
 
 
 def _apply(
-    session: Session, *, about: Reference, decision: DecisionId, given: Feedback, labelling: bool = False
+    session: Session,
+    *,
+    about: Reference,
+    decision: DecisionId,
+    given: Feedback,
+    labelling: bool = False,
 ) -> DecisionRecord:
     """Apply the loss of the explored arm, once. The same loss again gets the same answer, another is refused."""
     running = _running(session, about, decision)
@@ -416,7 +439,9 @@ def _apply(
             judged = position = None
         if loss is None and row.label:
             if judged is not None:
-                session.store.append(running.id, running.judge(decision.seq, judged, position, now, cost))
+                session.store.append(
+                    running.id, running.judge(decision.seq, judged, position, now, cost)
+                )
             return running.record(row)
     settled = running.settle(decision.seq, "observed", loss, now, judged, position, cost)
     session.store.append(running.id, settled)
@@ -424,11 +449,17 @@ def _apply(
 
 
 def _told(
-    session: Session, running: LiveExperiment, decision: DecisionId, given: Feedback, labelling: bool
+    session: Session,
+    running: LiveExperiment,
+    decision: DecisionId,
+    given: Feedback,
+    labelling: bool,
 ) -> _Told:
     """Feedback as it is measured; `Invalid` for what the experiment does not take."""
     name = "label" if labelling else "position" if given.judged is None else "judged"
-    if running.settings.labels is None and (labelling or (given.judged, given.position) != (None, None)):
+    if running.settings.labels is None and (
+        labelling or (given.judged, given.position) != (None, None)
+    ):
         raise _without_labels(name)
     if given.judged is None:
         if given.position is not None:
@@ -438,7 +469,9 @@ def _told(
     alone = (given.loss, given.reward, given.preference) == (None, None, None)
     try:
         position = checked_position(given.position)
-        said: dict[str, Any] = {"preference" if isinstance(given.judged, str) else "loss": given.judged}
+        said: dict[str, Any] = {
+            "preference" if isinstance(given.judged, str) else "loss": given.judged
+        }
         judged = _loss_of(session, running, decision, Feedback(given.decision, **said))
     except Invalid as error:
         raise Invalid(reworded(error, argument="judged")) from None
@@ -450,7 +483,9 @@ def _told(
 def _cost(value: object) -> float | None:
     cost = as_float(value)
     if value is not None and (cost is None or cost < 0.0):
-        raise Invalid.of("cost", value, "must be a number from 0 on", "it is what the look really cost")
+        raise Invalid.of(
+            "cost", value, "must be a number from 0 on", "it is what the look really cost"
+        )
     return cost
 
 
@@ -466,7 +501,9 @@ def _without_labels(name: str) -> Invalid:
     return Invalid(f"{name}: this experiment has no labels; {remedy}")
 
 
-def _check_labelled(decision: DecisionId, row: Decided, known: Judgement | None, told: _Told) -> None:
+def _check_labelled(
+    decision: DecisionId, row: Decided, known: Judgement | None, told: _Told
+) -> None:
     """Raise `Conflict` if feedback says something else than before, or gives a label that is not wanted."""
     loss, judged, position, _ = told
     if judged is None and known is None:
@@ -485,7 +522,9 @@ def _judged_otherwise(decision: DecisionId, known: Judgement | Settled) -> Confl
     return Conflict(f"decision '{decision}': was judged {was}; what the judge says is given once")
 
 
-def _loss_of(session: Session, running: LiveExperiment, decision: DecisionId, given: Feedback) -> Loss:
+def _loss_of(
+    session: Session, running: LiveExperiment, decision: DecisionId, given: Feedback
+) -> Loss:
     if given.preference is not None or running.settings.feedback == "preference":
         return _preferred(session, running, decision, given)
     try:
@@ -500,7 +539,9 @@ def _forget(session: Session, *, about: Reference, decision: DecisionId) -> None
         expire(session, running, decision.seq, running.now(session.clock()))
 
 
-def _preferred(session: Session, running: LiveExperiment, decision: DecisionId, given: Feedback) -> Loss:
+def _preferred(
+    session: Session, running: LiveExperiment, decision: DecisionId, given: Feedback
+) -> Loss:
     """The loss that stands for a preference. Losses and preferences in one experiment would not be comparable."""
     if running.settings.feedback == "loss":
         rule = "this experiment takes the loss of the explored arm"

@@ -10,7 +10,15 @@ from threading import Event
 from typing import Any, TypeAlias
 
 from decoupled.base import is_name, name_rule
-from decoupled.client import Compiling, Conflict, Invalid, Loading, NotCompiled, NotFound, ServiceError
+from decoupled.client import (
+    Compiling,
+    Conflict,
+    Invalid,
+    Loading,
+    NotCompiled,
+    NotFound,
+    ServiceError,
+)
 from decoupled.decision import Arm
 from decoupled.errors import DecoupledError, near_name, reworded, shown
 from decoupled.learner import DEFAULT_PENDING, Budget, Guardrails, without_pending
@@ -20,7 +28,14 @@ from ..commits.loop import CommitLoop, as_service_error
 from ..commits.replies import Reply, deliver
 from ..experiment.context import Annotations, new_secret, stored_context
 from ..experiment.live import LiveExperiment, places_of
-from ..experiment.records import MOST_ARMS, Experiment, ExperimentRow, ExperimentState, Settings, moment
+from ..experiment.records import (
+    MOST_ARMS,
+    Experiment,
+    ExperimentRow,
+    ExperimentState,
+    Settings,
+    moment,
+)
 from ..experiment.settings import (
     as_settings,
     as_text,
@@ -39,7 +54,9 @@ from .pairs import Pairs
 Rules: TypeAlias = Budget | Guardrails
 
 
-def _change_guardrails(session: Session, *, about: Reference, changes: Mapping[str, Any]) -> Experiment:
+def _change_guardrails(
+    session: Session, *, about: Reference, changes: Mapping[str, Any]
+) -> Experiment:
     running = session.get(about)
     now = running.learner.guardrails
     kind = running.coupled, running.losses, running.contextual
@@ -66,7 +83,10 @@ def _set_budget(session: Session, *, about: Reference, values: Mapping[str, Any]
 
 
 def _log(session: Session, running: LiveExperiment, action: str, old: Rules, new: Rules) -> None:
-    kind, content = action.partition(".")[0], json.dumps(new.to_dict(), sort_keys=True, allow_nan=False)
+    kind, content = (
+        action.partition(".")[0],
+        json.dumps(new.to_dict(), sort_keys=True, allow_nan=False),
+    )
     session.store.append(running.id, running.change(kind, content, running.now(session.clock())))
     session.store.update(running.id, **{kind: content})
     session.record(action, running.tenant, running.name, old=old.to_dict(), new=new.to_dict())
@@ -159,9 +179,13 @@ class Experiments:
         about = Reference("name", tenant, name)
         return self._commits.run(_change_arms, about, alone=True, kind="retired", arms=arms)
 
-    def change_guardrails(self, tenant: str, name: str, changes: Mapping[str, Any]) -> Reply[Experiment]:
+    def change_guardrails(
+        self, tenant: str, name: str, changes: Mapping[str, Any]
+    ) -> Reply[Experiment]:
         """Change some guardrails of an experiment, by the names that `Guardrails` has; the others stay."""
-        return self._commits.run(_change_guardrails, Reference("name", tenant, name), changes=changes)
+        return self._commits.run(
+            _change_guardrails, Reference("name", tenant, name), changes=changes
+        )
 
     def set_budget(self, tenant: str, name: str, values: Mapping[str, Any]) -> Reply[Experiment]:
         """Set the budget for exploring, by the names that `Budget` has; an empty one sets no limit."""
@@ -181,7 +205,12 @@ class Experiments:
 
 
 def _put(
-    session: Session, *, about: Reference, settings: Settings, seed: int | None, learner: str | None = None
+    session: Session,
+    *,
+    about: Reference,
+    settings: Settings,
+    seed: int | None,
+    learner: str | None = None,
 ) -> Created:
     _, tenant, name = about
     drawn = secrets.randbits(128) if seed is None else seed
@@ -195,7 +224,9 @@ def _put(
     if found is None:
         raise NotFound(f"experiment {name!r}: vanished while it was created; try again")
     others = differences(found.settings, settings)
-    if seed is not None and found.seed != str(seed):  # not shown: who knows it knows the draws to come
+    if seed is not None and found.seed != str(
+        seed
+    ):  # not shown: who knows it knows the draws to come
         others.append("seed is another one")
     if others:
         rule = f"exists with other settings ({'; '.join(others)})"
@@ -242,14 +273,18 @@ def _archive(session: Session, *, about: Reference) -> Experiment:
     return _shown(running)
 
 
-def _change_arms(session: Session, *, about: Reference, kind: str, arms: Iterable[Arm]) -> Experiment:
+def _change_arms(
+    session: Session, *, about: Reference, kind: str, arms: Iterable[Arm]
+) -> Experiment:
     """Add arms, or retire them. Skips those that are already there, or already retired."""
     running = session.get(about)
     if isinstance(arms, (str, bytes)) or not isinstance(arms, Iterable):
         raise Invalid.of("arms", arms, "must be a list of arms", "put the names in a list")
     known = running.places if kind == "added" else set(_gone(running.names, running.retired))
     new = [arm for arm in arms if not _among(arm, known)]
-    if len({repr(arm) for arm in new}) < len(new):  # repr, because what is not a name may not be hashable
+    if len({repr(arm) for arm in new}) < len(
+        new
+    ):  # repr, because what is not a name may not be hashable
         raise Invalid.of("arms", new, "names an arm twice", "name each once")
     for arm in new if kind == "retired" else ():
         if not _among(arm, running.places):
@@ -282,7 +317,9 @@ def _among(arm: object, known: Collection[Arm]) -> bool:
     return type(arm) in (str, int) and arm in known
 
 
-def _state(session: Session, *, about: Reference, context: Mapping[str, Any] | None) -> ExperimentState:
+def _state(
+    session: Session, *, about: Reference, context: Mapping[str, Any] | None
+) -> ExperimentState:
     running = session.get(about)
     known = None if context is None else stored_context(context, running.declared)
     told, _ = running.told(Annotations(context=known))
@@ -291,7 +328,9 @@ def _state(session: Session, *, about: Reference, context: Mapping[str, Any] | N
     at, estimates = [running.places[name] for name in learner.arms], learner.estimates()
     exploitation = tuple(learner.exploitation_probabilities(context=told).tolist())
     exploration = tuple(learner.exploration_probabilities(context=told).tolist())
-    exploit, explore = ([plays[place] for place in at] for plays in (tallies.exploit, tallies.explore))
+    exploit, explore = (
+        [plays[place] for place in at] for plays in (tallies.exploit, tallies.explore)
+    )
     return ExperimentState(
         running.name, running.version, learner.round, tuple(running.names[place] for place in at),
         exploitation, exploration, tuple(estimates.tolist()), tuple(exploit), tuple(explore),
@@ -368,9 +407,19 @@ class Deletion:
     """
 
     def __init__(
-        self, commits: CommitLoop, checks: Background, background: Background, after: float, pairs: Pairs
+        self,
+        commits: CommitLoop,
+        checks: Background,
+        background: Background,
+        after: float,
+        pairs: Pairs,
     ) -> None:
-        self._commits, self._checks, self._background, self._after = commits, checks, background, after
+        self._commits, self._checks, self._background, self._after = (
+            commits,
+            checks,
+            background,
+            after,
+        )
         self._pairs = pairs
         self._stop = Event()
 

@@ -47,7 +47,9 @@ class Keys:
 
         def run(session: Session) -> ApiKey:
             _insert(session, key)
-            session.record("key.add", key.tenant, key.id, new={"role": key.role, "label": key.label})
+            session.record(
+                "key.add", key.tenant, key.id, new={"role": key.role, "label": key.label}
+            )
             return key
 
         return self._commits.submit(run, alone=True)
@@ -56,7 +58,9 @@ class Keys:
         """The keys of a tenant, or of all tenants, oldest first."""
         who = "tenant = ?" if tenant is not None else "CAST(? AS TEXT) IS NULL"
         sql = f"SELECT {_COLUMNS} FROM api_keys WHERE {who} ORDER BY created_at, digest"
-        return self._commits.submit(lambda it: [ApiKey(*row) for row in it.store.run(sql, (tenant,))])
+        return self._commits.submit(
+            lambda it: [ApiKey(*row) for row in it.store.run(sql, (tenant,))]
+        )
 
     def revoke(self, digest: str) -> Reply[ApiKey]:
         """Refuse a key. No request that arrives after the reply runs with it, in any process on this store."""

@@ -65,7 +65,10 @@ class Listing:
         prefix: str = "",
     ) -> Reply[Page[Experiment]]:
         """Experiments of a tenant, as `ExperimentFilters` of the clients says; `after` is `next` of the page before, or a name."""
-        keys, descending = _KEYS[_checked("sort", sort, ExperimentSort).removeprefix("-")], sort[0] == "-"
+        keys, descending = (
+            _KEYS[_checked("sort", sort, ExperimentSort).removeprefix("-")],
+            sort[0] == "-",
+        )
         where, values = ["tenant = ?", "deleted_at IS NULL"], [tenant]
         if prefix:
             where.append("name >= ? AND name < ?")
@@ -77,7 +80,9 @@ class Listing:
             where.append(f"{self._commits.session.store.json_at('settings', 'policy', 'name')} = ?")
             values.append(plain_text("policy", policy))
         if (known := _after(after, sort)) is not None:
-            where.append(f"({', '.join(keys)}) {'<' if descending else '>'} ({', '.join('?' * len(keys))})")
+            where.append(
+                f"({', '.join(keys)}) {'<' if descending else '>'} ({', '.join('?' * len(keys))})"
+            )
             values += known
         order = ", ".join(f"{key} DESC" if descending else key for key in keys)
         sql = f"{EXPERIMENTS} WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
@@ -88,7 +93,9 @@ class Listing:
             if len(rows) == limit:
                 last = [getattr(rows[-1], key) for key in keys]
                 following = rows[-1].name if sort == "name" else _cursor(sort, last)
-            return Page([with_status(session.compiler, as_experiment(row)) for row in rows], following)
+            return Page(
+                [with_status(session.compiler, as_experiment(row)) for row in rows], following
+            )
 
         return self._commits.submit(page)
 
@@ -128,9 +135,13 @@ class Listing:
                 first, last = 1, row.head
                 if known is not None:
                     first, last = (1, known[0] - 1) if descending else (known[0] + 1, row.head)
-                end = max(first, last - SCANNED + 1) if descending else min(last, first + SCANNED - 1)
+                end = (
+                    max(first, last - SCANNED + 1) if descending else min(last, first + SCANNED - 1)
+                )
                 low, high = (end, last) if descending else (first, end)
-                found = [paired(each) for each in reader.run(sql, (row.id, low, high, *wanted, limit))]
+                found = [
+                    paired(each) for each in reader.run(sql, (row.id, low, high, *wanted, limit))
+                ]
                 following = end if (end > first if descending else end < last) else None
                 if len(found) == limit:
                     following = found[-1][0].seq
@@ -155,15 +166,21 @@ def _after(cursor: str | None, sort: str) -> list[Any] | None:
         raise _unknown(cursor)
     try:
         text = cursor.removeprefix(_MARK)
-        found, *values = list[Any](json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))))
+        found, *values = list[Any](
+            json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        )
     except (ValueError, TypeError):
         raise _unknown(cursor) from None
-    kinds = {"name": [str], "created_at": [float, int], "made_at": [int]}.get(sort.removeprefix("-"))
+    kinds = {"name": [str], "created_at": [float, int], "made_at": [int]}.get(
+        sort.removeprefix("-")
+    )
     if found != sort or [type(value) for value in values] != kinds:
         rule, remedy = f"is not of a list sorted by {sort}", "keep the sort of the first page"
         raise Invalid.of("after", cursor, rule, remedy)
     # A database cannot look for every text and every number.
-    if not all(each.isprintable() if isinstance(each, str) else abs(each) < 2**63 for each in values):
+    if not all(
+        each.isprintable() if isinstance(each, str) else abs(each) < 2**63 for each in values
+    ):
         raise _unknown(cursor)
     return values
 

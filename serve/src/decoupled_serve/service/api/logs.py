@@ -32,7 +32,9 @@ AT_ONCE = 20_000  # rows dropped in one transaction, so that nobody waits long
 class Logs:
     """Read, export and evaluate logs, drop their old part, and back up the store."""
 
-    def __init__(self, commits: CommitLoop, background: Background, for_histories: Background) -> None:
+    def __init__(
+        self, commits: CommitLoop, background: Background, for_histories: Background
+    ) -> None:
         self._commits, self._background, self._for_histories = commits, background, for_histories
         # Only what runs in `for_histories` uses them, and of one experiment one at a time.
         self._histories: OrderedDict[int, History] = OrderedDict()
@@ -58,7 +60,9 @@ class Logs:
     ) -> int:
         """Write decisions with these tags to a Parquet or CSV file, each through `passing`, which may end it; returns how many."""
         with reading(self._commits, tenant, name) as (reader, row):
-            return export.write(map(passing, export.logged(reader, row, tags=tags)), Path(path), format)
+            return export.write(
+                map(passing, export.logged(reader, row, tags=tags)), Path(path), format
+            )
 
     @in_background()
     def evaluate(self, tenant: str, name: str, tags: Tags | None = None) -> LogEvaluation:
@@ -87,7 +91,9 @@ class Logs:
         """Verdicts by segment, which hold all together, read as `history` is; `by` are the fields of the context that tell them apart."""
         with reading(self._commits, tenant, name) as (reader, row):
             settings = as_settings(json.loads(row.settings))
-            fields = checked_by(by, settings, getattr(Policy.from_dict(settings.policy), "segments", ()))
+            fields = checked_by(
+                by, settings, getattr(Policy.from_dict(settings.policy), "segments", ())
+            )
             found = self._segments.pop((row.id, fields), None)
             if found is None or not found.still_holds(reader, row):
                 found = Segments.start(reader, row, fields)

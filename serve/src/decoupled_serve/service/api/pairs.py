@@ -64,7 +64,17 @@ class Kept(NamedTuple):
     label: Preference | None
 
 
-_KEPT = ("tag", "seq", "content", "low", "high", "judged", "explored_first", "expires_at", "leased_until")
+_KEPT = (
+    "tag",
+    "seq",
+    "content",
+    "low",
+    "high",
+    "judged",
+    "explored_first",
+    "expires_at",
+    "leased_until",
+)
 _INTO = insertion("pairs", _KEPT)
 _ONE = "WHERE tag = ? AND seq = ?"
 _AWAITS = "tag = ? AND label IS NULL AND expires_at > ?"
@@ -117,7 +127,9 @@ class Pairs:
             now = self._now()
             with self._transaction() as pairs:
                 pairs.run(_GIVE_BACK, (caller,))
-                [(waiting,)] = pairs.run(f"SELECT count(*) FROM pairs WHERE {_AWAITS}", (found.tag, now))
+                [(waiting,)] = pairs.run(
+                    f"SELECT count(*) FROM pairs WHERE {_AWAITS}", (found.tag, now)
+                )
                 free = pairs.run(_OLDEST, (found.tag, now, now))
                 if not free:
                     return None, waiting
@@ -125,7 +137,9 @@ class Pairs:
                 lease, until = secrets.token_urlsafe(16), now + LEASE
                 pairs.run(_LEASE, (lease, caller, until, found.tag, seq))
             with suppress(NotFound, Gone):
-                if _awaits_label(self._decisions.get(tenant, str(DecisionId(found.tag, seq))).result()):
+                if _awaits_label(
+                    self._decisions.get(tenant, str(DecisionId(found.tag, seq))).result()
+                ):
                     title, request, exploit, explore = json.loads(content)
                     shown = (explore, exploit) if explored_first else (exploit, explore)
                     return Leased(lease, until, title, request, *shown), waiting
@@ -137,20 +151,30 @@ class Pairs:
         """Give the label of a pair that the caller has on lease. The same again changes nothing."""
         found, now, leased = self._find(tenant, name), self._now(), list[Any]()
         if found.has_pairs:
-            with self._transaction() as pairs:  # while the label is on its way, nobody else gets the pair
+            with (
+                self._transaction() as pairs
+            ):  # while the label is on its way, nobody else gets the pair
                 leased = pairs.run(_EXTEND, (now + LEASE, found.tag, lease, caller, now))
         if not leased:
             raise Conflict("lease: is not known or has run out; take the next pair")
         [(seq, explored_first, low, high, known)] = leased
-        preferred: Preference = "explore" if (choice == "first") == bool(explored_first) else "exploit"
+        preferred: Preference = (
+            "explore" if (choice == "first") == bool(explored_first) else "exploit"
+        )
         preferred = "tie" if choice == "tie" else preferred
         if known is not None:
             if known == preferred:
                 return
             raise Conflict("lease: this pair has its label already; take the next pair")
         low, high = found.range(low, high)
-        losses: dict[Preference, float] = {"explore": low, "tie": low + 0.5 * (high - low), "exploit": high}
-        given: Any = {"loss": losses[preferred]} if found.takes == "loss" else {"preference": preferred}
+        losses: dict[Preference, float] = {
+            "explore": low,
+            "tie": low + 0.5 * (high - low),
+            "exploit": high,
+        }
+        given: Any = (
+            {"loss": losses[preferred]} if found.takes == "loss" else {"preference": preferred}
+        )
         try:
             self._decisions.label(tenant, str(DecisionId(found.tag, seq)), **given).result()
         except (Conflict, Gone, NotFound):  # it takes no label any more
@@ -199,7 +223,9 @@ class Pairs:
             if row is None:
                 raise NotFound(f"experiment {name!r}: is not known; check the name")
             settings = as_settings(json.loads(row.settings))
-            return _Experiment(row.tag, settings.feedback, settings.loss_range, session.store.has_pairs())
+            return _Experiment(
+                row.tag, settings.feedback, settings.loss_range, session.store.has_pairs()
+            )
 
         return self._commits.submit(look).result()
 

@@ -33,7 +33,9 @@ from .decisions import sweep
 
 LogFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
 ForeignRecord: TypeAlias = tuple[Arm, float, float | None, str | None, float | None, float | None]
-Said: TypeAlias = tuple[float | None, float | None]  # what was judged, and the probability of a label
+Said: TypeAlias = tuple[
+    float | None, float | None
+]  # what was judged, and the probability of a label
 _NAMED = 10  # arms that a warning names
 NO_PROPENSITY = (
     "log the probability with which each arm was explored. A log without it shows how often an arm was tried, not how "
@@ -110,7 +112,9 @@ def read(path: Path, kind: LogFormat, target: Target, *, unrandomised: bool) -> 
     losses = [None if loss != loss else loss for loss in log.given[order].tolist()]
     rows = zip(explored, propensity, losses, contexts, judged, strict=True)
     records = [(*record, *said) for *record, said in rows]
-    return ForeignLog(records, log.size, log.left_out, _warnings(log, arms, target.unseen, unrandomised))
+    return ForeignLog(
+        records, log.size, log.left_out, _warnings(log, arms, target.unseen, unrandomised)
+    )
 
 
 def _columns(path: Path, kind: LogFormat) -> dict[str, Any]:
@@ -145,7 +149,9 @@ def _context(row: int, given: Any, declared: Declared) -> str | None:
         found = json.loads(given) if isinstance(given, str) and given else given
         return None if is_missing(found) or found == "" else stored_context(found, declared)
     except ValueError:
-        raise Invalid(f"log[{row}].context: is not JSON; give an object, or leave it empty") from None
+        raise Invalid(
+            f"log[{row}].context: is not JSON; give an object, or leave it empty"
+        ) from None
     except Invalid as error:
         raise Invalid(f"log[{row}].{error}") from None
 
@@ -173,14 +179,18 @@ def _check_arms(log: Log, arms: Sequence[Arm]) -> None:
     if len(unknown) > 0:
         row, name = int(log.rows[unknown[0]]), log.arms[log.explore[unknown[0]]]
         hint = near_name(name, arms)
-        raise Invalid(f"log[{row}].explore = {shown(name)}: is not an arm of this experiment; {hint}")
+        raise Invalid(
+            f"log[{row}].explore = {shown(name)}: is not an arm of this experiment; {hint}"
+        )
 
 
 def _check_propensities(log: Log, unrandomised: bool) -> None:
     if len(log) == 0:
         if log.left_out > 0:
             why = "their propensities are 1, or some arms were not available"
-            problem = f"log: none of the {log.left_out} rows with a loss could explore every arm: {why}"
+            problem = (
+                f"log: none of the {log.left_out} rows with a loss could explore every arm: {why}"
+            )
             raise Invalid(Message(problem, NO_PROPENSITY))
         raise Invalid(Message(f"log: has {log.size} rows and no loss", "send rows with a loss"))
     missing = int(np.isnan(log.propensity).sum())
@@ -189,7 +199,9 @@ def _check_propensities(log: Log, unrandomised: bool) -> None:
         raise Invalid(Message(problem, NO_PROPENSITY))
 
 
-def _warnings(log: Log, arms: Sequence[Arm], unseen: Sequence[Arm], unrandomised: bool) -> list[str]:
+def _warnings(
+    log: Log, arms: Sequence[Arm], unseen: Sequence[Arm], unrandomised: bool
+) -> list[str]:
     notes = [UNRANDOMISED if unrandomised else COUNTED]
     if log.left_out > 0:
         notes.append(
@@ -227,7 +239,9 @@ class Replayed:
     already: Annotated[
         int, Field(description="How many had been learned before, when the same log was sent.")
     ]
-    left_out: Annotated[int, Field(description="Rows with a loss that could not explore every arm.")]
+    left_out: Annotated[
+        int, Field(description="Rows with a loss that could not explore every arm.")
+    ]
     state_version: int
     warnings: Annotated[
         list[str], Field(description="What may be claimed now, and what may be wrong with the log.")
@@ -314,7 +328,9 @@ def _learn(
 def _open(session: Session, about: Reference) -> LiveExperiment:
     running = session.get(about)
     if running.archived_at is not None:
-        raise Conflict(f"experiment {running.name!r}: is archived and learns from no log; create another")
+        raise Conflict(
+            f"experiment {running.name!r}: is archived and learns from no log; create another"
+        )
     if running.settings.feedback == "preference":
         rule = "learns from preferences, and a log has losses, which are not comparable"
         remedy = "replay it into an experiment with feedback 'loss'"

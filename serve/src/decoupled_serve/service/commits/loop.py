@@ -62,7 +62,9 @@ class CommitLoop:
         self._last = 0.0  # how long the last transaction took
         self._expected = 0  # commands in the next one, if everyone who was answered asks again
         self._lane: Hashable = None  # of the command that runs
-        self._with_lighter = False  # whether it shares its transaction with commands that are no batches
+        self._with_lighter = (
+            False  # whether it shares its transaction with commands that are no batches
+        )
         session.others_wait = lambda: self._with_lighter or self._queue.lighter_than(self._lane)
         self.observers: list[Observer] = []
         self._thread = threading.Thread(target=self._work, name="decoupled-commits", daemon=True)
@@ -141,7 +143,9 @@ class CommitLoop:
                 self._fail_all(error, batch, start)
                 return
             except Exception as error:
-                if command is None and len(batch) > 1:  # it is one of them: look for it in each half
+                if (
+                    command is None and len(batch) > 1
+                ):  # it is one of them: look for it in each half
                     self._fail(error, batch)
                     self._perform(batch[: len(batch) // 2])
                     batch = batch[len(batch) // 2 :]
@@ -174,7 +178,11 @@ class CommitLoop:
         self._tell(batch, outcomes, start, None)
 
     def _tell(
-        self, batch: list[Command], outcomes: list[Outcome], start: float, failed: ServiceError | None
+        self,
+        batch: list[Command],
+        outcomes: list[Outcome],
+        start: float,
+        failed: ServiceError | None,
     ) -> None:
         """Answer, and then tell those who observe the commits."""
         seconds = time.monotonic() - start
@@ -199,7 +207,9 @@ class CommitLoop:
         except ServiceError as error:  # raised before anything was written
             if isinstance(error, Compiling) and error.job is not None:
                 self._park(command, error)
-            elif isinstance(error, Loading) and error.load is not None:  # else the service is being closed
+            elif (
+                isinstance(error, Loading) and error.load is not None
+            ):  # else the service is being closed
                 error.load.wait(partial(self._again, command))
             else:
                 outcomes.append((command.reply, None, error))

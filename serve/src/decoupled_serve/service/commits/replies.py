@@ -65,7 +65,9 @@ class Reply(Generic[T]):
                 self._waiters.remove(waiter)
                 loop.call_soon(call, self)
 
-    def settle(self, value: Any, error: BaseException | None) -> list[threading.Event | tuple[Loop, Call]]:
+    def settle(
+        self, value: Any, error: BaseException | None
+    ) -> list[threading.Event | tuple[Loop, Call]]:
         """Take the value or the error, and return who waits for it. Only `deliver` calls this, once."""
         self._value, self._error = value, error
         self._done = True
@@ -81,7 +83,9 @@ class Reply(Generic[T]):
         return value
 
 
-Outcome: TypeAlias = tuple[Reply[Any], Any, BaseException | None]  # a reply with its value, or its error
+Outcome: TypeAlias = tuple[
+    Reply[Any], Any, BaseException | None
+]  # a reply with its value, or its error
 
 
 def deliver(outcomes: Sequence[Outcome]) -> None:

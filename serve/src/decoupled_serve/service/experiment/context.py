@@ -127,7 +127,11 @@ def checked_tags(tags: object) -> dict[str, str]:
     for name, value in tags.items():
         if not is_name(name, LONGEST_TAG_NAME):
             raise Invalid.of("tags", name, f"the name of a tag {_NAME_RULE}", _EXAMPLE)
-        if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_TAG or not value.isprintable():
+        if (
+            not isinstance(value, str)
+            or not 1 <= len(value) <= LONGEST_TAG
+            or not value.isprintable()
+        ):
             raise Invalid.of(f"tags.{name}", value, _TAG_RULE, _EXAMPLE)
     return dict(sorted(tags.items()))
 
@@ -172,7 +176,9 @@ def stored_baseline(
     for name, value in given.items():
         place = place_of("baseline", name, places, names)
         try:
-            losses.scaled_as(f"baseline.{name}", value, "leave out the arms that you cannot predict")
+            losses.scaled_as(
+                f"baseline.{name}", value, "leave out the arms that you cannot predict"
+            )
         except LossError as error:
             raise Invalid(str(error)) from None
         found[place] = float(value)
@@ -251,7 +257,9 @@ def with_fields_of(fields: Mapping[str, FieldType], policy: Any) -> dict[str, Fi
     vectors = policy.vectors if policy.contextual else ()
     for name in (name for name, kind in found.items() if kind == "vector" and name not in vectors):
         rule = "needs a policy that learns from it"
-        raise Invalid.of(f"context.{name}", "vector", rule, f"use ContextualLadder(vectors=[{name!r}])")
+        raise Invalid.of(
+            f"context.{name}", "vector", rule, f"use ContextualLadder(vectors=[{name!r}])"
+        )
     if not policy.contextual:
         return found
     learned: list[tuple[Sequence[str], FieldType]] = [
@@ -296,7 +304,9 @@ def stored_context(context: object, declared: Declared) -> str | None:
             found[name] = _checked(name, value, kind)
     if declared.log == "hashed":
         texts = {name: each for name, each in found.items() if isinstance(each, str)}
-        found |= {name: hashed_key(f"{name}\n{each}", declared.secret) for name, each in texts.items()}
+        found |= {
+            name: hashed_key(f"{name}\n{each}", declared.secret) for name, each in texts.items()
+        }
     return stored({name: found[name] for name in sorted(found)}) if found else None
 
 
@@ -310,11 +320,19 @@ def _checked(name: str, value: object, kind: FieldType) -> Value:
     """A value of a field. Its error shows no text, which may be a user's."""
     if kind == "boolean" and isinstance(value, bool):
         return value
-    if kind == "number" and (number := as_float(value)) is not None and abs(number) <= LARGEST_NUMBER:
+    if (
+        kind == "number"
+        and (number := as_float(value)) is not None
+        and abs(number) <= LARGEST_NUMBER
+    ):
         return number
     if kind == "text":
         text = str(value) if type(value) is int and abs(value) < 10**LONGEST_VALUE else value
-        if isinstance(text, str) and len(text) <= LONGEST_VALUE and (text.isprintable() or not text):
+        if (
+            isinstance(text, str)
+            and len(text) <= LONGEST_VALUE
+            and (text.isprintable() or not text)
+        ):
             return text
     raise Invalid(f"context.{name}: {_RULES[kind]}; {_LEAVE_OUT}")
 
@@ -382,7 +400,9 @@ def _law(
     return {str(place): by_place[place] / total for place in sorted(by_place)}
 
 
-def given_advice(text: str | None, names: Sequence[Arm]) -> dict[str, Arm | dict[Arm, float]] | None:
+def given_advice(
+    text: str | None, names: Sequence[Arm]
+) -> dict[str, Arm | dict[Arm, float]] | None:
     """Stored advice as a learner takes it, by the names of arms."""
     if text is None:
         return None
@@ -401,6 +421,8 @@ def shown_advice(text: str | None, names: Sequence[Arm]) -> dict[str, Any] | Non
     if found is None:
         return None
     return {
-        adviser: {str(arm): chance for arm, chance in each.items()} if isinstance(each, dict) else each
+        adviser: {str(arm): chance for arm, chance in each.items()}
+        if isinstance(each, dict)
+        else each
         for adviser, each in found.items()
     }

@@ -75,7 +75,10 @@ class Tallies:
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Tallies":
         """The result of `to_dict`."""
-        by_arm = {name: array("q", unpack_ints(content[name]).tobytes()) for name in ("exploit", "explore")}
+        by_arm = {
+            name: array("q", unpack_ints(content[name]).tobytes())
+            for name in ("exploit", "explore")
+        }
         return cls(**content | by_arm)
 
     def copied(self) -> "Tallies":
@@ -113,7 +116,9 @@ class LiveExperiment:
         self.policy = type(policy).__name__
         self.coupled = policy.coupled
         it = self.settings
-        self.declared = Declared(it.context, it.unknown_context, it.log_context, self.key_secret, policy)
+        self.declared = Declared(
+            it.context, it.unknown_context, it.log_context, self.key_secret, policy
+        )
         self.contextual = policy.contextual
         self.advisers: tuple[str, ...] = getattr(policy, "advisers", ())
         self.names: list[Arm] = list(self.settings.arms)
@@ -140,19 +145,27 @@ class LiveExperiment:
         # Counts for metrics since it is in memory, which nothing else depends on.
         self.guarded = self.limited = 0
         self.loss_applied = 0.0
-        self.replayed: dict[str, int] = {}  # how many records of each log were learned, by the log's digest
-        self.next_expiry: float | None = None  # as it is stored: no pending decision expires before it
+        self.replayed: dict[
+            str, int
+        ] = {}  # how many records of each log were learned, by the log's digest
+        self.next_expiry: float | None = (
+            None  # as it is stored: no pending decision expires before it
+        )
 
     @property
     def incumbent_released(self) -> bool | None:
         """Whether another arm was found to be better than the incumbent; None if there is none."""
         learner = self.learner
-        return None if learner.guardrails.incumbent is None else learner.inference.incumbent_released
+        return (
+            None if learner.guardrails.incumbent is None else learner.inference.incumbent_released
+        )
 
     def watch(self) -> None:
         """Keep confidence sequences from here on."""
         it = self.settings
-        self.learner.watch(it.risk, drift=it.drift, patience=it.patience, expired_loss=it.expired_loss)
+        self.learner.watch(
+            it.risk, drift=it.drift, patience=it.patience, expired_loss=it.expired_loss
+        )
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -226,7 +239,9 @@ class LiveExperiment:
                 drawn, guard = places[decision.drawn], decision.guard
             if self.settings.deadline is not None:
                 expires = at + self.settings.deadline
-        asked = None if decision is None else decision.asked  # for a label, and with what probability
+        asked = (
+            None if decision is None else decision.asked
+        )  # for a label, and with what probability
         label, rho = (None, None) if asked is None else (int(asked.wanted), asked.rho)
         self.head = seq = self.head + 1
         self.last_at = at
@@ -255,19 +270,28 @@ class LiveExperiment:
                 self.waiting = deque(self.pending)
             if len(self.awaited) > 2 * len(self.pending) + 1000:
                 self.awaited = deque(each for each in self.awaited if each in self.pending)
-            if seq % _KEPT_UP == 0:  # else the first feedback after many decisions would hold up everybody
+            if (
+                seq % _KEPT_UP == 0
+            ):  # else the first feedback after many decisions would hold up everybody
                 learner.inference.catch_up()
         return row
 
     def _decided(
-        self, mode: Mode, arms: list[Arm] | None, told: Told, key: str | None, logged: Decided | None
+        self,
+        mode: Mode,
+        arms: list[Arm] | None,
+        told: Told,
+        key: str | None,
+        logged: Decided | None,
     ) -> Decision:
         learner = self.learner
         if mode == "explore":
             return learner.explore(available=arms, context=told[0])
         if logged is None:
             return learner.decide(key=key, available=arms, context=told[0], advice=told[1])
-        return learner.redecide(self._served(logged), available=arms, context=told[0], advice=told[1])
+        return learner.redecide(
+            self._served(logged), available=arms, context=told[0], advice=told[1]
+        )
 
     def _exploited(self, arms: list[Arm] | None, told: Told, key: str | None) -> Served:
         return self.learner.exploit(key=key, available=arms, context=told[0], advice=told[1])
@@ -321,7 +345,11 @@ class LiveExperiment:
         if self.meter is not None:
             self.meter.charge(decision, cost)
         if known is not None:
-            said, position, cost = known.judged, known.position, known.cost if cost is None else cost
+            said, position, cost = (
+                known.judged,
+                known.position,
+                known.cost if cost is None else cost,
+            )
             del self.judged[decision]
         self.head = seq = self.head + 1
         self.last_at = at
@@ -333,10 +361,17 @@ class LiveExperiment:
             self.tallies.expired += 1
         if kind == "observed" or loss is not None:
             self.version = seq
-        return Settled(seq, decision, kind, None if loss is None else loss.value, at, said, position, cost)
+        return Settled(
+            seq, decision, kind, None if loss is None else loss.value, at, said, position, cost
+        )
 
     def judge(
-        self, decision: int, judged: Loss, position: float | None, at: float, cost: float | None = None
+        self,
+        decision: int,
+        judged: Loss,
+        position: float | None,
+        at: float,
+        cost: float | None = None,
     ) -> Judgement:
         """Note what a judge said of a pending decision that asks for a label, and return the row."""
         self.learner.observe(self.pending[decision][1], judged=judged.value, position=position)
@@ -424,19 +459,29 @@ class LiveExperiment:
             loss, judged = (None if each is None else self.measured(each) for each in given)
             cost = None if known is not None and known.cost is not None else row.cost
             again = self.settle(
-                row.decision, row.kind, loss, row.at, judged, None if judged is None else row.position, cost
+                row.decision,
+                row.kind,
+                loss,
+                row.at,
+                judged,
+                None if judged is None else row.position,
+                cost,
             )
         elif isinstance(row, Judgement):
             if row.decision not in self.pending or row.decision in self.judged:
                 raise self._mismatch(row, f"judges {row.decision}, which does not wait for that")
-            again = self.judge(row.decision, self.measured(row.judged), row.position, row.at, row.cost)
+            again = self.judge(
+                row.decision, self.measured(row.judged), row.position, row.at, row.cost
+            )
         else:
             again = self.change(row.kind, row.content, row.at)
         if again != row:
             raise self._mismatch(row, f"is {row} and was replayed as {again}")
 
     def _mismatch(self, row: Row, problem: str) -> ReplayError:
-        return ReplayError(f"experiment {self.name!r}: row {row.seq} of its log {problem}; {REMEDY}")
+        return ReplayError(
+            f"experiment {self.name!r}: row {row.seq} of its log {problem}; {REMEDY}"
+        )
 
     # Pending decisions
 
@@ -495,7 +540,9 @@ class LiveExperiment:
         """A decision as clients see it; if asked for, with why its arm was drawn, as far as that is still known."""
         pending = self.pending.get(row.seq) if why and row.exploit is not None else None
         drawn = None if pending is None else pending[1].why
-        return decision_as(DecisionRecord, row, settled or self.judged.get(row.seq), self, why=drawn)
+        return decision_as(
+            DecisionRecord, row, settled or self.judged.get(row.seq), self, why=drawn
+        )
 
 
 class Owner(NamedTuple):
@@ -508,7 +555,11 @@ class Owner(NamedTuple):
 
 
 def decision_as(
-    kind: Callable[..., R], row: Decided, outcome: Outcome, owner: LiveExperiment | Owner, **more: Any
+    kind: Callable[..., R],
+    row: Decided,
+    outcome: Outcome,
+    owner: LiveExperiment | Owner,
+    **more: Any,
 ) -> R:
     """A decision with its outcome, as a record of this kind; `more` are the fields that only that kind has."""
     names = owner.names

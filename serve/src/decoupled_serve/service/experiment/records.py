@@ -402,7 +402,13 @@ AUDIT_COLUMNS = (*AuditRecord._fields[1:-2], "old_value", "new_value")
 
 
 def audit_row(
-    at: float, origin: Origin, action: str, tenant: str, subject: str, old: Any = None, new: Any = None
+    at: float,
+    origin: Origin,
+    action: str,
+    tenant: str,
+    subject: str,
+    old: Any = None,
+    new: Any = None,
 ) -> tuple[Any, ...]:
     """A change as a row of the store.
 

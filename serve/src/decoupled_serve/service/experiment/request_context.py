@@ -28,7 +28,9 @@ class Origin(NamedTuple):
     # or "service" for what the service found by itself
     caller: str = "program"
     label: str = ""  # the label of the key, or the user of the command line
-    trace: Trace | None = None  # the place in a trace that the call belongs to; None if there is none
+    trace: Trace | None = (
+        None  # the place in a trace that the call belongs to; None if there is none
+    )
 
 
 ITSELF = Origin(caller="service")

@@ -9,7 +9,15 @@ from decoupled.base import LEAST_RISK, as_float, number_in
 from decoupled.client import Invalid, ServiceError
 from decoupled.decision import Arm
 from decoupled.errors import DecoupledError, argument_of, near_name, reworded, shown
-from decoupled.learner import ArmNames, Budget, Guardrails, Labels, LossRange, checked_patience, randomness
+from decoupled.learner import (
+    ArmNames,
+    Budget,
+    Guardrails,
+    Labels,
+    LossRange,
+    checked_patience,
+    randomness,
+)
 from decoupled.policies import Policy
 
 from .context import by_arm, with_fields_of
@@ -50,13 +58,13 @@ def changed_guardrails(
         rules = now.updated(**given)
         rules.check_arms(ArmNames(list(arms)))
         if rules.by_segment:
-            rule = (
-                "is for learners in a program; an experiment leaves its incumbent for all requests at once"
-            )
+            rule = "is for learners in a program; an experiment leaves its incumbent for all requests at once"
             raise Invalid.of("by_segment", rules.by_segment, rule, "leave it out")
         if losses is not None:
             names = ArmNames(list(arms))
-            rules.check_fits(names, losses, now, contextual=contextual, segmented=False, labelled=labelled)
+            rules.check_fits(
+                names, losses, now, contextual=contextual, segmented=False, labelled=labelled
+            )
         if takes_preferences:
             rules.check_takes_preferences()
     except ServiceError:
@@ -64,7 +72,9 @@ def changed_guardrails(
     except DecoupledError as error:
         raise Invalid(str(error)) from None
     if coupled and rules.replace_arms:
-        raise Invalid(f"guardrails: the policy {_STANDARD}, so another must not be served; {_OTHER_POLICY}")
+        raise Invalid(
+            f"guardrails: the policy {_STANDARD}, so another must not be served; {_OTHER_POLICY}"
+        )
     return rules
 
 
@@ -172,7 +182,9 @@ def _completed(settings: Settings) -> Settings:
     policy = checked_policy(settings.policy)
     low, high = LossRange.checked(settings.loss_range)
     deadline, expired = as_float(settings.deadline), as_float(settings.expired_loss)
-    if settings.deadline is not None and (deadline is None or not 0.0 < deadline <= LONGEST_DEADLINE):
+    if settings.deadline is not None and (
+        deadline is None or not 0.0 < deadline <= LONGEST_DEADLINE
+    ):
         rule = f"must be a number of seconds above 0 and at most {LONGEST_DEADLINE:g}"
         raise Invalid.of("deadline", settings.deadline, rule, "leave it out for none")
     if settings.expired_loss is not None and (expired is None or not low <= expired <= high):
@@ -191,7 +203,9 @@ def _completed(settings: Settings) -> Settings:
         raise Invalid.of("feedback", settings.feedback, rule, "use a decoupled policy such as FTPL")
     arms = tuple(ArmNames.checked(settings.arms).names)
     if len(arms) > MOST_ARMS:
-        raise Invalid.of("arms", len(arms), f"must not exceed {MOST_ARMS:,}", "use several experiments")
+        raise Invalid.of(
+            "arms", len(arms), f"must not exceed {MOST_ARMS:,}", "use several experiments"
+        )
     return replace(
         settings,
         policy=policy.to_dict(),
@@ -226,9 +240,7 @@ def _drift(settings: Settings, policy: Policy) -> bool:
     if not drift and policy.contextual:
         rule = "takes the losses seen of an arm for a fair sample, and the policy looks at contexts"
     elif not drift and settings.feedback == "preference":
-        rule = (
-            "takes the losses seen of an arm for a fair sample, and a preference depends on the other arm"
-        )
+        rule = "takes the losses seen of an arm for a fair sample, and a preference depends on the other arm"
     if rule is not None:
         raise Invalid.of("drift", drift, rule, "leave it out for true")
     return drift

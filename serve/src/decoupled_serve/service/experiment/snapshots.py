@@ -82,7 +82,9 @@ def restore(
     seqs = unpack_ints(content["waiting"]).tolist()
     rows = rows_of(seqs)
     if [each.seq for each in rows] != seqs:
-        raise ReplayError(f"experiment {row.name!r}: pending decisions are missing from the log; {REMEDY}")
+        raise ReplayError(
+            f"experiment {row.name!r}: pending decisions are missing from the log; {REMEDY}"
+        )
     running.learner = _learner(running, content, rows)
     running.watched_since = content.get("watched_since")
     running.replayed = content.get("replayed", {})
@@ -95,7 +97,9 @@ def restore(
     running.awaited = deque(running.pending)
     running.judged = {each[1]: Judgement(*each) for each in content.get("judged", ())}
     if not running.judged.keys() <= running.pending.keys():
-        raise ReplayError(f"experiment {row.name!r}: its snapshot has a judged decision twice; {REMEDY}")
+        raise ReplayError(
+            f"experiment {row.name!r}: its snapshot has a judged decision twice; {REMEDY}"
+        )
     return running
 
 

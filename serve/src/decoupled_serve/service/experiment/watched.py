@@ -41,11 +41,14 @@ class ArmLoss:
     loss: Interval
 
 
-def arm_losses(sequences: Sequences, names: Sequence[Arm], losses: LossRange) -> tuple[ArmLoss, ...]:
+def arm_losses(
+    sequences: Sequences, names: Sequence[Arm], losses: LossRange
+) -> tuple[ArmLoss, ...]:
     """The mean loss of each arm that is not retired."""
     found = sequences.arms()
     return tuple(
-        ArmLoss(names[arm], sequences.seen(arm), found[arm].scaled(*losses)) for arm in sequences.live
+        ArmLoss(names[arm], sequences.seen(arm), found[arm].scaled(*losses))
+        for arm in sequences.live
     )
 
 
@@ -73,7 +76,9 @@ class Judged:
     def decided(self) -> list[Arm]:
         """The best arm and then those that are worse, once that is decided; empty until then."""
         found = self.verdict
-        return [found.best, *found.out] if found.state == "decided" and found.best is not None else []
+        return (
+            [found.best, *found.out] if found.state == "decided" and found.best is not None else []
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,11 @@ class WatchedExperiment:
         learner = running.learner
         evidence = learner.inference.copy_evidence()
         judging = None
-        if evidence.judged is not None and evidence.judge is not None and learner.labels is not None:
+        if (
+            evidence.judged is not None
+            and evidence.judge is not None
+            and learner.labels is not None
+        ):
             judging = evidence.judged, evidence.judge, learner.labels
         return cls(
             experiment=running.name,
@@ -121,7 +130,10 @@ class WatchedExperiment:
         best = best_looking(sequences)
         against_best = regret(sequences, best)
         exploited = sequences.served() if sequences.used().any() else None
-        found, report = verdict(sequences, self.names, waiting=self.waiting, awaited=self.awaited), None
+        found, report = (
+            verdict(sequences, self.names, waiting=self.waiting, awaited=self.awaited),
+            None,
+        )
         if self.judging is not None:
             judged, judge, status = self.judging
             report = judge_report(
@@ -201,7 +213,9 @@ class Gate:
         if self.decided_at is None:
             return self._said
         stays = f"the verdict for {self.arm}, decided at round {self.decided_at:,}, stays"
-        return f"{self._said}; {stays}, and a gate asks what the evidence shows now, against each arm"
+        return (
+            f"{self._said}; {stays}, and a gate asks what the evidence shows now, against each arm"
+        )
 
     @property
     def _said(self) -> str:

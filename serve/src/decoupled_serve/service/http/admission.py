@@ -22,7 +22,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive
 
 from decoupled.base import read_secret
-from decoupled.client import BadRequest, Conflict, Forbidden, TooLarge, TooMany, TooSlow, Unauthorized
+from decoupled.client import (
+    BadRequest,
+    Conflict,
+    Forbidden,
+    TooLarge,
+    TooMany,
+    TooSlow,
+    Unauthorized,
+)
 from decoupled.errors import ParameterError
 
 from ..api.keys import Keys
@@ -102,7 +110,9 @@ async def save_body(request: Request, path: Path, limits: Limits) -> int:
     size = 0
     try:
         with path.open("wb") as file:
-            async for part in Request(request.scope, Paced(request.receive, limits.body_seconds)).stream():
+            async for part in Request(
+                request.scope, Paced(request.receive, limits.body_seconds)
+            ).stream():
                 size += len(part)
                 if size > limits.replay:
                     raise _too_large(limits)
@@ -182,7 +192,9 @@ class Buckets:
     0.0
     """
 
-    def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._rate, self._burst, self._clock = rate, max(burst, 1.0), clock
         self._full_at: OrderedDict[str, float] = OrderedDict()
 
@@ -215,7 +227,12 @@ class Admission:
     """Admits requests. With `open_to_all`, a request without a key is admin as long as the store has no key."""
 
     def __init__(
-        self, keys: Keys, limits: Limits, *, open_to_all: bool, clock: Callable[[], float] = time.monotonic
+        self,
+        keys: Keys,
+        limits: Limits,
+        *,
+        open_to_all: bool,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._keys, self._open = keys, open_to_all
         self._known: OrderedDict[str, Access] = OrderedDict()
@@ -267,7 +284,11 @@ class Admission:
         if known is not None and checked_later:
             return known
         found = await self._keys.find(digest)
-        if found is None or found.revoked_at is not None or not hmac.compare_digest(found.digest, digest):
+        if (
+            found is None
+            or found.revoked_at is not None
+            or not hmac.compare_digest(found.digest, digest)
+        ):
             self._known.pop(digest, None)
             # Only now: a valid key is never locked out by others behind the same address.
             self._failures.take(address, 1.0, "wrong keys from this address")

@@ -76,7 +76,9 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
 def body_of(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
     """The request body of a route that bypasses the framework."""
     schema = model.model_json_schema(ref_template=_REFERENCE)
-    return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
+    return {
+        "requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}
+    }
 
 
 def _name_bodies(document: dict[str, Any]) -> None:
@@ -146,7 +148,9 @@ class StrictRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The framework's handler, for a request that parses strictly."""
         handle = super().get_route_handler()
-        parameters = {each.alias: each.field_info.annotation for each in self.dependant.query_params}
+        parameters = {
+            each.alias: each.field_info.annotation for each in self.dependant.query_params
+        }
         known = ", ".join(sorted(parameters)) or "none"
 
         async def strict(request: Request) -> Response:
@@ -219,7 +223,9 @@ def install(app: FastAPI) -> None:
         if error.status_code == 404:
             rule = f"path {request.url.path!r}: is not known"
             return as_problem(NotFound(f"{rule}; the paths are on the page /docs"))
-        return as_problem(BadRequest("request: is not one that this service knows; see /v1/openapi.json"))
+        return as_problem(
+            BadRequest("request: is not one that this service knows; see /v1/openapi.json")
+        )
 
 
 def _methods(app: FastAPI, path: str) -> list[str]:

@@ -63,10 +63,17 @@ class Serving:
 def check(serving: Serving, *, any_key: bool) -> None:
     """Refuse unsafe options, and warn about doubtful ones."""
     if (serving.tls_certificate is None) != (serving.tls_key is None):
-        raise ParameterError("--tls-certificate, --tls-key: must be given together; give both, or none")
-    for name, file in (("--tls-certificate", serving.tls_certificate), ("--tls-key", serving.tls_key)):
+        raise ParameterError(
+            "--tls-certificate, --tls-key: must be given together; give both, or none"
+        )
+    for name, file in (
+        ("--tls-certificate", serving.tls_certificate),
+        ("--tls-key", serving.tls_key),
+    ):
         if file is not None and not os.access(file, os.R_OK):
-            raise ParameterError.of(name, str(file), "cannot be read", "check the path and its permissions")
+            raise ParameterError.of(
+                name, str(file), "cannot be read", "check the path and its permissions"
+            )
     if serving.tls_certificate is not None:
         try:  # without a password, OpenSSL would ask the terminal for one
             found = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -77,14 +84,18 @@ def check(serving: Serving, *, any_key: bool) -> None:
             given = f"{serving.tls_certificate}, {serving.tls_key}"
             raise ParameterError.of("--tls-certificate, --tls-key", given, rule, remedy) from None
     if serving.backups is not None and not serving.backups.is_dir():
-        raise ParameterError.of("--backups", str(serving.backups), "is not a folder", "create it first")
+        raise ParameterError.of(
+            "--backups", str(serving.backups), "is not a folder", "create it first"
+        )
     if is_loopback(serving.host):
         if not any_key:
             log.warning("no keys: everyone who can reach %s on this machine is admin", serving.host)
         return
     if not any_key:
         rule = "is not loopback, and the store has no key"
-        named = "..." if is_postgres(serving.store) else serving.store  # an address may contain a password
+        named = (
+            "..." if is_postgres(serving.store) else serving.store
+        )  # an address may contain a password
         make = f"make one with `decoupled keys add --store {named} --role admin`"
         remedy = f"{make}, give --admin-key-file, or serve on 127.0.0.1"
         raise ParameterError.of("--host", serving.host, rule, remedy)
@@ -98,7 +109,9 @@ def run(serving: Serving) -> None:
     set_up_logging(serving.log_format, access_log=serving.access_log)
     telemetry = telemetry_of(serving)
     most = serving.experiments_in_memory
-    service = open_service(serving.store, delete_after=serving.delete_after, experiments_in_memory=most)
+    service = open_service(
+        serving.store, delete_after=serving.delete_after, experiments_in_memory=most
+    )
     try:
         if serving.admin_key_file is not None:
             register_admin_key(service.keys, serving.admin_key_file)

@@ -78,7 +78,9 @@ class Awaited:
         self._lock = threading.Lock()
         self._waiters: list[_Waiter] = []
 
-    def wait(self, then: _Call, give_up: _Call = lambda: None, patience: float | None = None) -> None:
+    def wait(
+        self, then: _Call, give_up: _Call = lambda: None, patience: float | None = None
+    ) -> None:
         """Call `then` when it has ended, or `give_up` some time after `patience` seconds."""
         until = float("inf") if patience is None else time.monotonic() + patience
         with self._lock:
@@ -147,7 +149,9 @@ class Compiler:
             if job.problem is not None:
                 raise NotCompiled(f"experiment {experiment!r}: {job.problem}")
         if jobs:
-            problem = f"the service is compiling {jobs[0].code.policy}; {HOW_LONG}: ask again in 1 s"
+            problem = (
+                f"the service is compiling {jobs[0].code.policy}; {HOW_LONG}: ask again in 1 s"
+            )
             raise Compiling(f"experiment {experiment!r}: {problem}", jobs[0])
 
     def begin(self, code: Code, urgency: int = ASKED) -> Job | None:
@@ -156,7 +160,9 @@ class Compiler:
             return None
         with self._lock:
             job = self._jobs.get(code.form)
-            if job is None or (job.ended_at is not None and time.monotonic() > job.ended_at + AGAIN):
+            if job is None or (
+                job.ended_at is not None and time.monotonic() > job.ended_at + AGAIN
+            ):
                 steps = self._steps(code.policy, code.arms)
                 job = self._jobs[code.form] = Job(code, steps, next(self._numbers))
             job.urgency = min(job.urgency, urgency)

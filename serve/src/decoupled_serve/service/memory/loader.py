@@ -118,7 +118,9 @@ class Loader:
     def write(self, running: LiveExperiment, make: Callable[[], str]) -> None:
         """Make the snapshot of an experiment as it is now, and add it to `snapshots`."""
         place = running.id, running.head
-        with suppress(RuntimeError):  # it is closed, and the snapshot would only shorten the next start
+        with suppress(
+            RuntimeError
+        ):  # it is closed, and the snapshot would only shorten the next start
             self._threads.start(lambda: self.snapshots.append((*place, make())), running.tenant)
 
     def close(self) -> None:
@@ -132,7 +134,9 @@ class Loader:
         except ServiceError as error:
             load.error = error
         except Exception as error:  # it is told to those who asked, as any other error of the log
-            load.error = ReplayError(f"experiment {load.row.name!r}: {type(error).__name__}: {error}")
+            load.error = ReplayError(
+                f"experiment {load.row.name!r}: {type(error).__name__}: {error}"
+            )
             load.error.__cause__ = error
         if load.running is not None:
             with self._lock:
@@ -145,7 +149,9 @@ class Loader:
         with closing(self._store.reader()) as reader, _without_collection():
             found = reader.named(row.tenant, row.name)
             if found is None or found.id != row.id:
-                raise ReplayError(f"experiment {row.name!r}: vanished while it was restored; try again")
+                raise ReplayError(
+                    f"experiment {row.name!r}: vanished while it was restored; try again"
+                )
             running = restored(reader, found)
             for each in reader.rows_since(row.id, running.head):
                 if self._closed:

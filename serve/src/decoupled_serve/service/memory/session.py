@@ -50,7 +50,12 @@ class Session:
     """
 
     def __init__(
-        self, store: Store, clock: Callable[[], float], snapshot_every: int, compiler: Compiler, most: int
+        self,
+        store: Store,
+        clock: Callable[[], float],
+        snapshot_every: int,
+        compiler: Compiler,
+        most: int,
     ) -> None:
         self.store = store
         self.clock = clock
@@ -75,7 +80,14 @@ class Session:
 
     def enter(self, about: Iterable[Reference]) -> None:
         """Open a transaction, and lock and update the experiments that it is about."""
-        for each in (self._held, self._heads, self._wanted, self._before, self._incumbents, self._broken):
+        for each in (
+            self._held,
+            self._heads,
+            self._wanted,
+            self._before,
+            self._incumbents,
+            self._broken,
+        ):
             each.clear()
         if len(self._ids) > _MOST_IDS:
             self._ids.clear()
@@ -138,7 +150,9 @@ class Session:
             for each in self.store.rows_since(row.id, running.head):
                 running.replay(each)
         if running.head != row.head:
-            raise ReplayError(f"experiment {row.name!r}: its log ends at {running.head}, not {row.head}")
+            raise ReplayError(
+                f"experiment {row.name!r}: its log ends at {running.head}, not {row.head}"
+            )
         if not known and (lead := running.last_at - self.clock()) > 1.0:
             told = "experiment %r: its log is %.0f s ahead of the clock, so deadlines wait; check the clock"
             _log.warning(told, row.name, lead)
@@ -157,7 +171,9 @@ class Session:
             if "head" in changes:
                 self._record_release(running)
                 # A snapshot lists every pending decision: the more there are, the less often it is written.
-                if running.head - running.saved >= max(self._snapshot_every, len(running.pending) // 4):
+                if running.head - running.saved >= max(
+                    self._snapshot_every, len(running.pending) // 4
+                ):
                     self.save(running)
                 self._cache.reweigh(running)
         for running in self._cache.surplus(self._wanted | self._awaited):
@@ -180,7 +196,9 @@ class Session:
     def committed(self) -> None:
         """Count what the transaction did, now that it is on disk."""
         for running in self._held.values():
-            self.traffic.add((running.tenant, running.name), self._before[running.id], counts_of(running))
+            self.traffic.add(
+                (running.tenant, running.name), self._before[running.id], counts_of(running)
+            )
 
     def _changes(self, running: LiveExperiment) -> dict[str, Any]:
         """The columns of an experiment that have changed since it was locked."""
@@ -254,9 +272,13 @@ class Session:
             found = self._ids[reference] = row.id
         return found
 
-    def record(self, action: str, tenant: str, subject: str, old: Any = None, new: Any = None) -> None:
+    def record(
+        self, action: str, tenant: str, subject: str, old: Any = None, new: Any = None
+    ) -> None:
         """Add a change to the audit trail, in this transaction; `old` and `new` must be JSON."""
-        self.store.add_audit(audit_row(self.clock(), ORIGIN.get(), action, tenant, subject, old, new))
+        self.store.add_audit(
+            audit_row(self.clock(), ORIGIN.get(), action, tenant, subject, old, new)
+        )
 
     # Snapshots
 

@@ -40,7 +40,9 @@ def _check_target(store: Store, target: str, force: bool) -> None:
     if exists and store.path is not None and os.path.samefile(store.path, target):
         raise _conflict("backup", target, "is the store itself")
     if leftover := companions(target):
-        rule = "is a store in use, or was not closed" if exists else "does not exist, but its log does"
+        rule = (
+            "is a store in use, or was not closed" if exists else "does not exist, but its log does"
+        )
         raise _conflict("backup", target, f"{rule} (see {leftover[0]!r})")
     if not exists:
         return
@@ -102,7 +104,9 @@ def restore(path: Location, url_or_path: Location) -> int:
             if not os.path.lexists(target) and not companions(target):
                 return _to_file(reader, target, "store", lambda: None, restored_from=path)
             if os.path.lexists(target) and os.path.samefile(path, target):
-                raise _conflict("store", target, "is the backup itself", "restore into another file")
+                raise _conflict(
+                    "store", target, "is the backup itself", "restore into another file"
+                )
         with closing(open_store(url_or_path)) as written:
             return copy(reader, written, path)
 
@@ -140,7 +144,9 @@ def copy(reader: Store, target: Store, restored_from: Location | None = None) ->
         count = int(target.run("SELECT count(*) FROM experiments WHERE deleted_at IS NULL")[0][0])
         if restored_from is not None:
             new, file = {"experiments": count}, os.path.basename(restored_from)
-            target.add_audit(audit_row(time.time(), ORIGIN.get(), "store.restore", OPERATOR, file, new=new))
+            target.add_audit(
+                audit_row(time.time(), ORIGIN.get(), "store.restore", OPERATOR, file, new=new)
+            )
         target.count_key_change()
         target.commit()
     except BaseException:

@@ -27,7 +27,9 @@ def open_store(
     """
     text = os.fspath(url_or_path)
     if not is_postgres(text) and shown_store(text) == HIDDEN:
-        raise StoreError.of(called, HIDDEN, "is neither a path nor a PostgreSQL address", AS_POSTGRES)
+        raise StoreError.of(
+            called, HIDDEN, "is neither a path nor a PostgreSQL address", AS_POSTGRES
+        )
     create = create and not read_only
     with needed_for("store"):
         if is_postgres(text):

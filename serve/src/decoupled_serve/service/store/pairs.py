@@ -21,7 +21,11 @@ class PairsFile(PairsConnection):
         try:
             self._connection = apsw.Connection(path)
             self._connection.set_busy_timeout(10_000)
-            for pragma in (("secure_delete", "on"), ("journal_mode", "delete"), ("synchronous", "full")):
+            for pragma in (
+                ("secure_delete", "on"),
+                ("journal_mode", "delete"),
+                ("synchronous", "full"),
+            ):
                 self._connection.pragma(*pragma)
         except (apsw.Error, OSError) as error:
             raise self._failed(error) from error

@@ -59,7 +59,9 @@ class PostgresStore(Store):
                 raise
 
     def opening_error(self, error: Exception) -> StoreError:
-        if self.where == HIDDEN or (isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None):
+        if self.where == HIDDEN or (
+            isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None
+        ):
             # The message of libpq may show the password in the address.
             return StoreError.of("store", self.where, "is not a PostgreSQL address", AS_POSTGRES)
         text = " ".join(str(error).split())
@@ -122,10 +124,14 @@ class PostgresStore(Store):
     def durability(self) -> tuple[bool, str]:
         names = ("fsync", "synchronous_commit", "full_page_writes")
         found = {name: self.run(f"SHOW {name}")[0][0] for name in names}
-        return "off" not in found.values(), ", ".join(f"{name} {value}" for name, value in found.items())
+        return "off" not in found.values(), ", ".join(
+            f"{name} {value}" for name, value in found.items()
+        )
 
     def clock_offset(self, now: Callable[[], float]) -> float:
-        [(theirs,)] = self.run("SELECT CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)")
+        [(theirs,)] = self.run(
+            "SELECT CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)"
+        )
         return now() - float(theirs)
 
     def sizes(self) -> dict[str, int]:
@@ -163,7 +169,9 @@ class PostgresStore(Store):
 
     def reader(self) -> "PostgresStore":
         reader = PostgresStore(self._url)
-        reader.run("SET idle_in_transaction_session_timeout = 0")  # an export may pause between two queries
+        reader.run(
+            "SET idle_in_transaction_session_timeout = 0"
+        )  # an export may pause between two queries
         reader.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         return reader
 

@@ -41,8 +41,15 @@ def opening_error(called: str, where: str, error: Exception, path: str) -> Store
     if isinstance(error, apsw.IOError):
         found = f"cannot be read or written ({error})", "check the disk and its mount"
     else:
-        found = f"cannot be opened ({type(error).__name__}: {error})", "examine it with `decoupled doctor`"
-    known = ((why.format(error=error), remedy) for kind, why, remedy in _REASONS if isinstance(error, kind))
+        found = (
+            f"cannot be opened ({type(error).__name__}: {error})",
+            "examine it with `decoupled doctor`",
+        )
+    known = (
+        (why.format(error=error), remedy)
+        for kind, why, remedy in _REASONS
+        if isinstance(error, kind)
+    )
     return StoreError.of(called, where, *(next(known, None) or _from_path(path) or found))
 
 
@@ -64,7 +71,9 @@ def _from_path(path: str) -> tuple[str, str] | None:
 def _why(folder: str) -> str:
     # Windows cannot be asked.
     read_only = hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY
-    return f"{'read-only disk' if read_only else 'permission denied'}: this user cannot read and write"
+    return (
+        f"{'read-only disk' if read_only else 'permission denied'}: this user cannot read and write"
+    )
 
 
 def _may_write(path: str) -> bool:
@@ -120,11 +129,12 @@ def mismatch(path: str) -> tuple[str, str] | None:
     header = _header(path)
     lost = _is_marked(header) and not (os.path.exists(log) and _is_log(log))
     if lost and _is_marked(_header(path)):  # still: the last of those who use it may be closing it
-        rule = (
-            f"was not closed, and its log {log!r}, which has what was acknowledged last, is lost or damaged"
-        )
+        rule = f"was not closed, and its log {log!r}, which has what was acknowledged last, is lost or damaged"
         accept = f"""sqlite3 {path} "PRAGMA user_version = 0\""""
-        return rule, f"put the log back, or restore a backup; to go on with what is left, run: {accept}"
+        return (
+            rule,
+            f"put the log back, or restore a backup; to go on with what is left, run: {accept}",
+        )
     if not header:
         rule = f"is empty or missing, but its log {log!r} is not"
         remedy = "put the store back next to its log, or restore a backup into a new store"
@@ -132,7 +142,9 @@ def mismatch(path: str) -> tuple[str, str] | None:
     if found and header[18] == _ROLLBACK:
         rule = f"was replaced while it was in use: {found[0]!r} belongs to the file that was there before"
         or_else = f"if {path!r} is the right file, move the files that end in -wal and -shm away"
-        remedy = "stop the programs that use it, copy these files, and restore a backup into a new store"
+        remedy = (
+            "stop the programs that use it, copy these files, and restore a backup into a new store"
+        )
         return rule, f"{remedy}; or, {or_else}"
     return None
 
@@ -205,7 +217,9 @@ class SqliteStore(Store):
 
     def _open(self, create: bool) -> None:
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
-        if self._read_only and _header(self.path)[18:19] == bytes([_ROLLBACK]):  # as a backup is written
+        if self._read_only and _header(self.path)[18:19] == bytes(
+            [_ROLLBACK]
+        ):  # as a backup is written
             flags = apsw.SQLITE_OPEN_READONLY
         in_use = bool(companions(self.path))
         if create:
@@ -217,7 +231,9 @@ class SqliteStore(Store):
             if not create:
                 self.check_tables()  # before writing to a file that may belong to another program
             if not self._read_only:
-                if self.connection.readonly("main"):  # SQLite itself reports this at the first write
+                if self.connection.readonly(
+                    "main"
+                ):  # SQLite itself reports this at the first write
                     raise apsw.ReadOnlyError("the file is read-only")
                 new = self.connection.pragma("journal_mode") != "wal"
                 self._use_log()
@@ -230,7 +246,11 @@ class SqliteStore(Store):
         except BaseException:
             self.connection.close()
             raise
-        self._file, self._log, self._log_size = _identity(self.path), _identity(f"{self.path}-wal"), 0
+        self._file, self._log, self._log_size = (
+            _identity(self.path),
+            _identity(f"{self.path}-wal"),
+            0,
+        )
 
     def _use_log(self) -> None:
         """Switch to a log. Of programs that do so at once, SQLite refuses some without waiting."""
@@ -261,7 +281,9 @@ class SqliteStore(Store):
         # Data written to a file that was renamed or removed is lost when the process ends.
         if _identity(self.path) != self._file:
             rule = "its file was replaced, moved or removed while in use; nothing was acknowledged"
-            raise StoreError(f"store: {rule}; put the file back, or stop the service and restore a backup")
+            raise StoreError(
+                f"store: {rule}; put the file back, or stop the service and restore a backup"
+            )
 
     def run(self, sql: str, values: Values = ()) -> list[Any]:
         try:  # in place of `_guarded`, which takes as long as a small statement
@@ -362,7 +384,11 @@ class SqliteStore(Store):
     def close(self) -> None:
         with self._guarded():
             # Merging what is left of a log would destroy the file.
-            if not self._read_only and not self.connection.in_transaction and not self._is_cut_off():
+            if (
+                not self._read_only
+                and not self.connection.in_transaction
+                and not self._is_cut_off()
+            ):
                 self._merge_log()
             self.connection.close()
 

@@ -117,7 +117,9 @@ class Store(ABC):
 
     def running_error(self, error: Exception) -> StoreError:
         """The error for a statement that failed."""
-        return StoreError(f"store: {type(error).__name__}: {error}; nothing was acknowledged, try again")
+        return StoreError(
+            f"store: {type(error).__name__}: {error}; nothing was acknowledged, try again"
+        )
 
     @contextmanager
     def _opening(self) -> Iterator[None]:
@@ -249,18 +251,24 @@ class Store(ABC):
         """Raise if the tables are from a later release."""
         if self.version() > len(MIGRATIONS):
             rule = f"has version {self.version()} and this release knows {len(MIGRATIONS)}"
-            raise StoreError.of(self.called, self.where, rule, "open it with the release that wrote it")
+            raise StoreError.of(
+                self.called, self.where, rule, "open it with the release that wrote it"
+            )
 
     def check_tables(self) -> None:
         """Raise if the database does not have the service's tables."""
         if not self.has_tables() or self.version() == 0:
-            raise StoreError.of(self.called, self.where, "has no tables of the service", self.creation())
+            raise StoreError.of(
+                self.called, self.where, "has no tables of the service", self.creation()
+            )
 
     def creation(self) -> str:
         """The remedy if there is no store."""
         if self.called != "store":
             return "give a file that `decoupled backup` wrote"
-        return "correct --store (or DECOUPLED_STORE), or create a store there with `decoupled serve`"
+        return (
+            "correct --store (or DECOUPLED_STORE), or create a store there with `decoupled serve`"
+        )
 
     def version(self) -> int:
         """The number of the last migration that ran."""
@@ -332,12 +340,16 @@ class Store(ABC):
         self.run("UPDATE experiments SET late = late + 1 WHERE id = ?", (experiment,))
         return True
 
-    def add_snapshot(self, experiment: int, seq: int, content: str, at: float, base: bool = False) -> None:
+    def add_snapshot(
+        self, experiment: int, seq: int, content: str, at: float, base: bool = False
+    ) -> None:
         """Save a snapshot. A base replaces all earlier snapshots, since rows before it may be gone.
 
         Otherwise the newest earlier snapshot is kept, in case this one is damaged.
         """
-        self.run("DELETE FROM snapshots WHERE experiment = ? AND seq = ? AND base = 0", (experiment, seq))
+        self.run(
+            "DELETE FROM snapshots WHERE experiment = ? AND seq = ? AND base = 0", (experiment, seq)
+        )
         sql = "INSERT INTO snapshots (experiment, seq, content, at, base) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
         self.run(sql, (experiment, seq, content, at, int(base)))
         if base:
@@ -352,7 +364,9 @@ class Store(ABC):
         dropped, start = 0, first
         for end in (*(seq for seq in keeping if first <= seq <= last), last + 1):
             for table in EVENTS if end > start else ():
-                sql = f"DELETE FROM {table} WHERE experiment = ? AND seq >= ? AND seq < ? RETURNING 1"
+                sql = (
+                    f"DELETE FROM {table} WHERE experiment = ? AND seq >= ? AND seq < ? RETURNING 1"
+                )
                 dropped += len(self.run(sql, (experiment, start, end)))
             start = end + 1
         return dropped
@@ -448,7 +462,9 @@ class Store(ABC):
     def settled(self, experiment: int, decision: int) -> Settled | None:
         """The row that settled a decision, if there is one."""
         self.flush()
-        rows = self.run(f"{_FROM[Settled]} WHERE experiment = ? AND decision = ?", (experiment, decision))
+        rows = self.run(
+            f"{_FROM[Settled]} WHERE experiment = ? AND decision = ?", (experiment, decision)
+        )
         return Settled(*rows[0]) if rows else None
 
     def joined(self, experiment: int, after: int) -> Iterator[tuple[Decided, Outcome]]:
@@ -482,11 +498,15 @@ class Store(ABC):
         new = self._new_keys.get((experiment, key))
         if new is not None:
             return new
-        sql = f"SELECT {', '.join(KeyRow._fields)} FROM request_keys WHERE experiment = ? AND key = ?"
+        sql = (
+            f"SELECT {', '.join(KeyRow._fields)} FROM request_keys WHERE experiment = ? AND key = ?"
+        )
         rows = self.run(sql, (experiment, key))
         return KeyRow(*rows[0]) if rows else None
 
-    def audit(self, where: Mapping[str, str | None], before: int | None, limit: int) -> list[AuditRecord]:
+    def audit(
+        self, where: Mapping[str, str | None], before: int | None, limit: int
+    ) -> list[AuditRecord]:
         """Changes, newest first: those with these values in their columns (None for any), before an id."""
         self.flush()
         given = {name: value for name, value in where.items() if value is not None}
@@ -515,6 +535,8 @@ class Store(ABC):
 
     def base(self, experiment: int) -> tuple[int, str] | None:
         """The snapshot that the log starts from; None if the log is complete."""
-        sql = "SELECT seq, content FROM snapshots WHERE experiment = ? AND base = 1 ORDER BY seq DESC"
+        sql = (
+            "SELECT seq, content FROM snapshots WHERE experiment = ? AND base = 1 ORDER BY seq DESC"
+        )
         rows = self.run(sql, (experiment,))
         return (rows[0][0], rows[0][1]) if rows else None

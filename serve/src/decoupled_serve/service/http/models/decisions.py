@@ -103,13 +103,17 @@ class DecisionOut(BaseModel):
     mode: Mode
     exploit: Arm | None = told("The arm to use. You suffer its loss, and never send it back.")
     explore: Arm | None = told("The arm to try. *Its* loss is the feedback.")
-    send_feedback: SendFeedback | None = told("Null if the decision takes no feedback (mode exploit).")
+    send_feedback: SendFeedback | None = told(
+        "Null if the decision takes no feedback (mode exploit)."
+    )
     propensity: float | None = told(
         "The probability with which `explore` was drawn; null if only `weight` is known."
     )
     weight: float | None = told("An unbiased estimate of 1 / propensity, which learning uses.")
     policy: str
-    state_version: int = told("The last row of the log that was part of the state it was drawn from.")
+    state_version: int = told(
+        "The last row of the log that was part of the state it was drawn from."
+    )
     made_at: str
     expires_at: str | None
     status: Status
@@ -144,7 +148,9 @@ class DecisionOut(BaseModel):
         "What advisers said: an arm, or probabilities by arm; null for none.", {"router-v2": "a"}
     )
     label: bool = told("Whether it asks for a label, the true loss.")
-    label_probability: float | None = told("The probability with which it did; null without labels.")
+    label_probability: float | None = told(
+        "The probability with which it did; null without labels."
+    )
     judged: float | None = told(
         "The judge's loss; null if nobody judged it. If it asks for a label, it is pending until "
         "the label arrives, whatever its `expires_at` says."
@@ -194,7 +200,9 @@ class LabelIn(Model):
         preference = self.preference is not None
         enough = getattr(self, "judged", None) is not None
         if not 1 - enough <= loss + reward + preference <= 1:
-            raise ValueError("; ".join(neither_or_both(loss, reward, preference_given=preference) or ()))
+            raise ValueError(
+                "; ".join(neither_or_both(loss, reward, preference_given=preference) or ())
+            )
         return self
 
 
@@ -210,7 +218,8 @@ class FeedbackIn(LabelIn):
         "The arm whose loss it is, as a safeguard: any but the explored arm is refused (422).", "a"
     )
     judged: Annotated[
-        Loss | Preference, one_rule("must be a number, or the preference 'explore', 'tie' or 'exploit'")
+        Loss | Preference,
+        one_rule("must be a number, or the preference 'explore', 'tie' or 'exploit'"),
     ] = left_out(
         "The judge's loss of the explored arm, or its preference if these are the feedback. Only "
         "for experiments with labels.",
@@ -240,7 +249,9 @@ class FeedbackBatchIn(Model):
 
     def given(self) -> list[Feedback]:
         """The items as the service takes them."""
-        return [Feedback(each.decision, **each.model_dump(exclude={"decision"})) for each in self.items]
+        return [
+            Feedback(each.decision, **each.model_dump(exclude={"decision"})) for each in self.items
+        ]
 
 
 class LabelQueueOut(BaseModel):
@@ -358,7 +369,9 @@ class LogsIn(BaseModel):
                 remedy = "set it, or gen_ai.response.id, to the id of the decision"
                 wrong.append(f"decoupled.decision: is missing; {remedy}")
             elif not isinstance(score, float) or not math.isfinite(score):
-                wrong.append(f"decision {decision}: {SCORE} is not a number; have the evaluator send one")
+                wrong.append(
+                    f"decision {decision}: {SCORE} is not a number; have the evaluator send one"
+                )
             else:
                 given.append(Feedback(decision, **{kind: score}))  # type: ignore[arg-type]
         return given, wrong

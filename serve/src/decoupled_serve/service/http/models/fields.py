@@ -55,7 +55,9 @@ def parsed(body: bytes) -> Any:
     try:
         text = body.decode("utf-8")
         content = _decode(text)
-        if "\\u" in text:  # lone surrogates cannot be encoded: a UnicodeEncodeError, which is a ValueError
+        if (
+            "\\u" in text
+        ):  # lone surrogates cannot be encoded: a UnicodeEncodeError, which is a ValueError
             json.dumps(content, ensure_ascii=False).encode("utf-8")
         return content
     except (ValueError, RecursionError) as error:
@@ -107,12 +109,16 @@ def truth(value: Any) -> Any:
 
 
 Whole = BeforeValidator(whole)
-KEY_SCHEMA = {"anyOf": [{"type": "string", "minLength": 1, "maxLength": MOST_BYTES}, {"type": "integer"}]}
+KEY_SCHEMA = {
+    "anyOf": [{"type": "string", "minLength": 1, "maxLength": MOST_BYTES}, {"type": "integer"}]
+}
 CHOICES = ("<a list>", "<a number>")  # tags of a field that takes either; no field is called so
 Arm = Annotated[
     Annotated[StrictStr, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
     | Annotated[StrictInt, Field(ge=-(2**53), le=2**53), Whole],
-    one_rule("must be a string of 1 to 200 characters without control characters, or a whole number"),
+    one_rule(
+        "must be a string of 1 to 200 characters without control characters, or a whole number"
+    ),
 ]
 StickyKey = Annotated[str | int, BeforeValidator(sticky_key), WithJsonSchema(KEY_SCHEMA)]
 Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
@@ -129,7 +135,9 @@ Advice = Annotated[
 Tags = Annotated[
     dict[
         Annotated[StrictStr, Field(max_length=LONGEST_TAG_NAME, pattern=f"^{NAME_SHAPE}$")],
-        Annotated[StrictStr, Field(min_length=1, max_length=LONGEST_TAG, pattern=r"^[^\x00-\x1f\x7f]+$")],
+        Annotated[
+            StrictStr, Field(min_length=1, max_length=LONGEST_TAG, pattern=r"^[^\x00-\x1f\x7f]+$")
+        ],
     ],
     Field(max_length=MOST_TAGS),
 ]
@@ -190,7 +198,9 @@ class Problem(BaseModel):
     title: str
     status: int
     detail: str = told("What was wrong, by which rule, and what to do.")
-    errors: list[dict[str, str]] = left_out("Each field that is wrong, if there are several.", default=[])
+    errors: list[dict[str, str]] = left_out(
+        "Each field that is wrong, if there are several.", default=[]
+    )
     request_id: str = left_out(
         "The id of the request, as in X-Request-Id; the service's log has it, too.", default=""
     )

@@ -60,10 +60,13 @@ class GuardrailsIn(Model):
 
     pinned: Arm | None = left_out("The arm that every decision exploits: the kill switch.", "a")
     floors: dict[str, Share] | None = left_out(
-        "The least probability of exploiting each of these arms. They replace all floors.", {"a": 0.05}
+        "The least probability of exploiting each of these arms. They replace all floors.",
+        {"a": 0.05},
     )
     holdout: Share | None = left_out("The share of decisions that exploit `control`.", 0.05)
-    control: Arm | None = left_out("The arm of the hold-out; null draws an available arm evenly.", "a")
+    control: Arm | None = left_out(
+        "The arm of the hold-out; null draws an available arm evenly.", "a"
+    )
     incumbent: Arm | None = left_out(
         "The arm to exploit until the observed losses show that another is better.", "a"
     )
@@ -127,7 +130,8 @@ class BudgetIn(Model):
         "The probability with which a decision may explore, by a seeded coin.", 0.01
     )
     rate: Rate | None = left_out(
-        "A number and seconds: at most so many decisions explore in any window of that length.", [100, 60]
+        "A number and seconds: at most so many decisions explore in any window of that length.",
+        [100, 60],
     )
     cost: Cost | None = left_out(
         "The most that exploring an arm costs, its judgement included: one number, or a number "
@@ -151,7 +155,11 @@ class BudgetIn(Model):
 
     def limits(self) -> dict[str, Any]:
         """The limits, by the names of `Budget`."""
-        return {name: value for name in BudgetIn.model_fields if (value := getattr(self, name)) is not None}
+        return {
+            name: value
+            for name in BudgetIn.model_fields
+            if (value := getattr(self, name)) is not None
+        }
 
 
 class BudgetOut(BaseModel):
@@ -222,16 +230,20 @@ class ExperimentIn(Model):
         Discriminator(
             lambda given: CHOICES[isinstance(given, (int, float)) and not isinstance(given, bool)]
         ),
-    ] = told("The names of the arms, or their number: then they are called 0, 1, 2, ...", ["a", "b", "c"])
-    loss_range: Annotated[list[Number], Field(min_length=2, max_length=2), AfterValidator(_ordered)] = (
-        left_out("The lowest and the highest possible loss.", [0, 250], default=[0.0, 1.0])
+    ] = told(
+        "The names of the arms, or their number: then they are called 0, 1, 2, ...", ["a", "b", "c"]
     )
+    loss_range: Annotated[
+        list[Number], Field(min_length=2, max_length=2), AfterValidator(_ordered)
+    ] = left_out("The lowest and the highest possible loss.", [0, 250], default=[0.0, 1.0])
     deadline_seconds: Annotated[Number, Field(gt=0.0, le=LONGEST_DEADLINE)] | None = left_out(
         "Feedback that arrives later than this after its decision is refused (410). None: never, and verdicts "
         "wait an hour for it.",
         3600,
     )
-    expired_loss: Number | None = left_out("The loss of an expired decision. None: it is left out.", 1)
+    expired_loss: Number | None = left_out(
+        "The loss of an expired decision. None: it is left out.", 1
+    )
     seed: Annotated[StrictInt, Field(ge=0, lt=2**63), Whole] | None = left_out(
         "Seed of the draws, for tests. None: fresh randomness. It is never shown.", 7
     )
@@ -244,8 +256,12 @@ class ExperimentIn(Model):
         "the two arms of a decision.",
         default="loss",
     )
-    guardrails: GuardrailsIn | None = left_out("The guardrails that it starts with.", {"pinned": "a"})
-    budget: BudgetIn | None = left_out("The budget for exploring that it starts with.", {"share": 0.01})
+    guardrails: GuardrailsIn | None = left_out(
+        "The guardrails that it starts with.", {"pinned": "a"}
+    )
+    budget: BudgetIn | None = left_out(
+        "The budget for exploring that it starts with.", {"share": 0.01}
+    )
     risk: Annotated[Number, Field(gt=0.0, lt=1.0)] = left_out(
         "The probability that its intervals or its verdict are ever wrong.", 0.01, default=RISK
     )
@@ -278,7 +294,8 @@ class ExperimentIn(Model):
         default={},
     )
     unknown_context: UnknownFields = left_out(
-        "What to do if a context has other fields. refuse: 422. ignore: they are dropped.", default="refuse"
+        "What to do if a context has other fields. refuse: 422. ignore: they are dropped.",
+        default="refuse",
     )
     log_context: ContextLog = left_out(
         "How texts of contexts are logged, and learned by a contextual policy. plain: the text. "
@@ -300,7 +317,9 @@ class ExperimentIn(Model):
         saved = checked_learner(text)
         for name in ("policy", "arms", "loss_range", "seed", "labels"):
             if content.get(name) is not None:
-                raise Invalid(f"{name}: comes with the learner; leave it out, or leave out the learner")
+                raise Invalid(
+                    f"{name}: comes with the learner; leave it out, or leave out the learner"
+                )
         if saved.risk is not None:
             content = {"risk": saved.risk, "drift": saved.drift, **content}
         ends = list(saved.loss_range)
@@ -377,7 +396,9 @@ class ArmsIn(Model):
     """Arms to add or to retire."""
 
     arms: Annotated[
-        list[Arm], Field(min_length=1, max_length=MOST_ARMS, examples=[["d"]]), AfterValidator(_each_once)
+        list[Arm],
+        Field(min_length=1, max_length=MOST_ARMS, examples=[["d"]]),
+        AfterValidator(_each_once),
     ]
 
 
@@ -401,7 +422,9 @@ class StateOut(BaseModel):
         "given `context`, or for a request of which nothing is known."
     )
     exploration: list[float] = told("The exact probability of exploring each arm next, likewise.")
-    estimates: list[float] = told("The policy's estimate for each arm, from losses scaled to [0, 1].")
+    estimates: list[float] = told(
+        "The policy's estimate for each arm, from losses scaled to [0, 1]."
+    )
     plays_exploit: list[int]
     plays_explore: list[int]
     decisions: int
@@ -437,7 +460,9 @@ class ArmValueOut(BaseModel):
 
     arm: Arm
     observed: int
-    value: IntervalOut | None = told("The mean loss with its interval; null if the log cannot tell.")
+    value: IntervalOut | None = told(
+        "The mean loss with its interval; null if the log cannot tell."
+    )
 
 
 class EvaluationOut(BaseModel):
@@ -487,7 +512,9 @@ def experiment_out(experiment: Experiment) -> dict[str, Any]:
 def _label(policy: str) -> str:
     try:
         return short_labels([Policy.from_json(policy)])[0]
-    except DecoupledError:  # this process does not know the policy, and lists its experiment all the same
+    except (
+        DecoupledError
+    ):  # this process does not know the policy, and lists its experiment all the same
         return str(json.loads(policy)["name"])
 
 

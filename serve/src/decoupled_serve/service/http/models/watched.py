@@ -24,7 +24,9 @@ class ArmLossOut(BaseModel):
 class JudgedOut(BaseModel):
     """Which arm is best, and what is known of each."""
 
-    text: str = Field(examples=["large is better than every other arm (95 %, decided at round 812)"])
+    text: str = Field(
+        examples=["large is better than every other arm (95 %, decided at round 812)"]
+    )
     state: Literal["decided", "narrowed", "open"] = told(
         "decided: one arm was shown to be better than every other; narrowed: some are out; open: none is."
     )
@@ -170,7 +172,9 @@ class GateOut(BaseModel):
     state: Literal["passed", "failed", "waiting"] = told(
         "passed: every difference lies below `margin`; failed: one lies above it; waiting: neither is shown."
     )
-    text: str = Field(examples=["next is not worse than current by more than 0.02 (95 %, as of round 812)"])
+    text: str = Field(
+        examples=["next is not worse than current by more than 0.02 (95 %, as of round 812)"]
+    )
     margin: float
     against: list[ArmDifferenceOut]
     risk: float = told(
@@ -228,7 +232,9 @@ def segments_out(found: SegmentsRecord, limit: int) -> dict[str, Any]:
     for each in found.segments[:limit]:
         values = None if each.values is None else dict(zip(found.by, each.values, strict=True))
         segments.append(json_of(each, SegmentOut, segment=values, **each.verdict.to_dict()))
-    return json_of(found, SegmentsOut, segments=segments, others=len(found.segments) - len(segments))
+    return json_of(
+        found, SegmentsOut, segments=segments, others=len(found.segments) - len(segments)
+    )
 
 
 def gate_out(found: Gate, when: str) -> dict[str, Any]:
@@ -246,7 +252,9 @@ def history_out(found: HistoryRecord) -> dict[str, Any]:
             end: [None if loss is None else getattr(loss, end) for loss in losses]
             for end in ("estimate", "low", "high")
         }
-        counts = {name: [getattr(each, name)[i] for each in points] for name in ("exploited", "explored")}
+        counts = {
+            name: [getattr(each, name)[i] for each in points] for name in ("exploited", "explored")
+        }
         arms.append({"arm": arm, "retired": found.retired[i], **counts, "loss": ends})
     return {
         "experiment": found.experiment, "level": found.level, "since": moment(found.since),

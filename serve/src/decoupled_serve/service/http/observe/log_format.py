@@ -32,7 +32,9 @@ class TextFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - named by the base class
         """The line, without what follows an exception."""
         request = ORIGIN.get().request
-        return super().formatMessage(record) + (f" [request {request}]" if request is not None else "")
+        return super().formatMessage(record) + (
+            f" [request {request}]" if request is not None else ""
+        )
 
 
 class JsonFormatter(logging.Formatter):
@@ -87,7 +89,9 @@ def set_up_logging(log_format: LogFormat, *, access_log: bool = False) -> None:
     if log_format == "json":
         logging.captureWarnings(True)
         sys.excepthook = _log_uncaught
-        threading.excepthook = lambda args: _log_uncaught(args.exc_type, args.exc_value, args.exc_traceback)
+        threading.excepthook = lambda args: _log_uncaught(
+            args.exc_type, args.exc_value, args.exc_traceback
+        )
 
 
 def _log_uncaught(

@@ -26,7 +26,9 @@ SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 UNKNOWN = "other"  # stands for the route of a path that is none
 METHODS = frozenset(("GET", "PUT", "POST", "PATCH", "DELETE", "HEAD"))
 NAMES = {"decisions": "made"}  # of counters, where the metric is called otherwise
-GAUGES = frozenset(("queue", "experiments", "pending"))  # the counters of the service that can decrease
+GAUGES = frozenset(
+    ("queue", "experiments", "pending")
+)  # the counters of the service that can decrease
 # Each counts what this process did since it was started.
 HELP = {
     "commands": "Operations that this process ran in those transactions: decisions, feedback, changes.",
@@ -74,7 +76,9 @@ class Metrics:
         self._requests = RequestCounts()
         registry.register(self._requests)
         text = "Seconds of a transaction: its operations, and writing them to disk."
-        self._seconds = Histogram("decoupled_commit_seconds", text, buckets=BUCKETS, registry=registry)
+        self._seconds = Histogram(
+            "decoupled_commit_seconds", text, buckets=BUCKETS, registry=registry
+        )
         text = "Operations in a transaction."
         self._size = Histogram("decoupled_commit_size", text, buckets=SIZES, registry=registry)
         self.in_flight = 0
@@ -88,7 +92,9 @@ class Metrics:
         """The recorder of one kind of request. Methods that callers made up are counted together."""
         return self._requests.recorder(method if method in METHODS else "other", route, status)
 
-    def _committed(self, commands: Sequence[Command], seconds: float, error: ServiceError | None) -> None:
+    def _committed(
+        self, commands: Sequence[Command], seconds: float, error: ServiceError | None
+    ) -> None:
         self._seconds.observe(seconds)
         self._size.observe(len(commands))
 
@@ -178,9 +184,13 @@ def _health(health: Health) -> Iterator[Metric]:
     yield _gauge("ready", "1 if the store took the last write, else 0.", int(health.ready))
     for name, size in health.sizes.items():
         yield _gauge(f"{'store_free' if name == 'free' else name}_bytes", SIZE_HELP[name], size)
-    text = "Seconds since the oldest of the snapshots that experiments in memory would restart from."
+    text = (
+        "Seconds since the oldest of the snapshots that experiments in memory would restart from."
+    )
     yield _gauge("snapshot_age_seconds", text, health.snapshot_age)
-    text = "The most rows of a log that an experiment in memory would have to replay after a restart."
+    text = (
+        "The most rows of a log that an experiment in memory would have to replay after a restart."
+    )
     yield _gauge("snapshot_rows", text, health.snapshot_rows)
     yield _gauge("compile_queue", "Policies that wait to be compiled.", health.compiling)
     yield _gauge("compile_failed", "Policies that failed to compile.", health.not_compiled)
@@ -189,7 +199,9 @@ def _health(health: Health) -> Iterator[Metric]:
 def _by_experiment(experiments: Mapping[tuple[str, str], ExperimentHealth]) -> Iterator[Metric]:
     labels = ("tenant", "experiment")
     for name in Counts._fields:
-        family = CounterMetricFamily(f"decoupled_experiment_{name}", EXPERIMENT_HELP[name], labels=labels)
+        family = CounterMetricFamily(
+            f"decoupled_experiment_{name}", EXPERIMENT_HELP[name], labels=labels
+        )
         for place, found in experiments.items():
             family.add_metric(place, getattr(found.counts, name))
         yield family

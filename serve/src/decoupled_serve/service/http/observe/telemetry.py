@@ -63,9 +63,13 @@ class Telemetry:
         self._tracer = tracers.get_tracer("decoupled", __version__)
         self._meter = meters.get_meter("decoupled", __version__)
         told = "Duration of a transaction: its operations, and writing them to disk."
-        self._commit_seconds = _histogram(self._meter, "decoupled.commit.duration", "s", told, BUCKETS)
+        self._commit_seconds = _histogram(
+            self._meter, "decoupled.commit.duration", "s", told, BUCKETS
+        )
         told = "Operations in a transaction."
-        self._commit_size = _histogram(self._meter, "decoupled.commit.size", "{operation}", told, SIZES)
+        self._commit_size = _histogram(
+            self._meter, "decoupled.commit.size", "{operation}", told, SIZES
+        )
         self._database = ""
 
     @classmethod
@@ -120,7 +124,9 @@ class Telemetry:
             if shutdown is not None:
                 shutdown()
 
-    def _committed(self, commands: Sequence[Command], seconds: float, error: ServiceError | None) -> None:
+    def _committed(
+        self, commands: Sequence[Command], seconds: float, error: ServiceError | None
+    ) -> None:
         self._commit_seconds.record(seconds)
         self._commit_size.record(len(commands))
         traces = {each.origin.trace: None for each in commands if each.origin.trace is not None}
@@ -156,13 +162,17 @@ class Telemetry:
         create(name.replace("_", ".", 1), [observe], unit, family.documentation)
 
 
-def _histogram(meter: Meter, name: str, unit: str, told: str, buckets: Sequence[float]) -> Histogram:
+def _histogram(
+    meter: Meter, name: str, unit: str, told: str, buckets: Sequence[float]
+) -> Histogram:
     return meter.create_histogram(name, unit, told, explicit_bucket_boundaries_advisory=buckets)
 
 
 def _context(trace: Trace) -> SpanContext:
     flags = TraceFlags(TraceFlags.SAMPLED if trace.sampled else TraceFlags.DEFAULT)
-    return SpanContext(int(trace.trace_id, 16), int(trace.span_id, 16), is_remote=False, trace_flags=flags)
+    return SpanContext(
+        int(trace.trace_id, 16), int(trace.span_id, 16), is_remote=False, trace_flags=flags
+    )
 
 
 class _TracedApp:
@@ -204,7 +214,9 @@ class _TracedApp:
                 if response.route != UNKNOWN:
                     span.update_name(f"{method} {response.route}")
                     known["http.route"] = response.route
-                span.set_attributes({**known, "decoupled.request_id": response.origin.request or ""})
+                span.set_attributes(
+                    {**known, "decoupled.request_id": response.origin.request or ""}
+                )
                 if response.status >= 500:
                     span.set_attribute("error.type", str(response.status))
                     span.set_status(StatusCode.ERROR)
@@ -213,7 +225,10 @@ class _TracedApp:
 
 
 def _addresses(scope: Scope) -> Mapping[str, Any]:
-    found: dict[str, Any] = {"url.path": scope["path"], "network.protocol.version": scope["http_version"]}
+    found: dict[str, Any] = {
+        "url.path": scope["path"],
+        "network.protocol.version": scope["http_version"],
+    }
     for name, address in (("client", scope.get("client")), ("server", scope.get("server"))):
         if address:
             found[f"{name}.address"] = address[0]
@@ -222,7 +237,9 @@ def _addresses(scope: Scope) -> Mapping[str, Any]:
     return found
 
 
-def _continued(headers: Iterable[tuple[bytes, bytes]], context: SpanContext) -> list[tuple[bytes, bytes]]:
+def _continued(
+    headers: Iterable[tuple[bytes, bytes]], context: SpanContext
+) -> list[tuple[bytes, bytes]]:
     """Headers whose traceparent names a span."""
     here = f"00-{format_trace_id(context.trace_id)}-{format_span_id(context.span_id)}-{context.trace_flags:02x}"
     kept = [(name, value) for name, value in headers if name != b"traceparent"]
@@ -251,10 +268,16 @@ class _TracedRoutes(FastRoutes):
         return self._in_span("feedback", access, {"decoupled.feedback.count": len(given)}, begin)
 
     def _in_span(
-        self, name: str, access: Access, attributes: Mapping[str, str | int], begin: Callable[[], Begun]
+        self,
+        name: str,
+        access: Access,
+        attributes: Mapping[str, str | int],
+        begin: Callable[[], Begun],
     ) -> Begun:
         """Begin a request, in a span that ends when its reply arrives."""
-        span = self._tracer.start_span(name, attributes={"decoupled.tenant": access.tenant, **attributes})
+        span = self._tracer.start_span(
+            name, attributes={"decoupled.tenant": access.tenant, **attributes}
+        )
         try:
             begun = begin()
         except ServiceError as error:
@@ -285,7 +308,11 @@ class _TracedRoutes(FastRoutes):
                         event_name=EVALUATION,
                         context=set_span_in_context(span),
                         severity_number=SeverityNumber.INFO,
-                        attributes={**about, "gen_ai.evaluation.name": f"decoupled.{kind}", SCORE: score},
+                        attributes={
+                            **about,
+                            "gen_ai.evaluation.name": f"decoupled.{kind}",
+                            SCORE: score,
+                        },
                     )
 
 

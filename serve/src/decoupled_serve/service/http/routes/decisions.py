@@ -54,7 +54,9 @@ FEEDBACK = "/v1/decisions/{id}/feedback"
 LABEL = "/v1/decisions/{id}/label"
 FEEDBACK_BATCH = "/v1/feedback"
 _VISIBLE = re.compile(rb"[!-~]{1,%d}" % LONGEST_KEY)
-Id = Annotated[str, Path(min_length=1, max_length=200, description="The id that the decision carried.")]
+Id = Annotated[
+    str, Path(min_length=1, max_length=200, description="The id that the decision carried.")
+]
 Key = Annotated[
     str | None,
     Header(
@@ -168,7 +170,9 @@ def _idempotency_key(header: bytes | None) -> str | None:
         return None
     if not _VISIBLE.fullmatch(header):
         rule = f"must be 1 to {LONGEST_KEY} visible ASCII characters"
-        raise BadRequest(f"Idempotency-Key = {shown(header.decode('latin-1'))}: {rule}; a UUID will do")
+        raise BadRequest(
+            f"Idempotency-Key = {shown(header.decode('latin-1'))}: {rule}; a UUID will do"
+        )
     return header.decode("ascii")
 
 
@@ -177,8 +181,12 @@ def decision_routes(service: DecisionService, fast: FastRoutes) -> APIRouter:
     """Make a decision, look at one, and send the loss of its explored arm."""
 
     async def answered(handler: Handler, request: Request, name: str = "") -> Response:
-        begun = handler(access_of(request), name, dict(request.scope["headers"]), await request.body())
-        return Response(begun.content(await begun.reply), begun.status, media_type="application/json")
+        begun = handler(
+            access_of(request), name, dict(request.scope["headers"]), await request.body()
+        )
+        return Response(
+            begun.content(await begun.reply), begun.status, media_type="application/json"
+        )
 
     router = APIRouter(prefix="/v1", tags=["decisions"], route_class=StrictRoute)
 
@@ -197,14 +205,18 @@ def decision_routes(service: DecisionService, fast: FastRoutes) -> APIRouter:
         """
         return await answered(fast.decide, request, name)
 
-    @router.get("/experiments/{name}/decisions", response_model=DecisionPageOut, responses=refusals(404))
+    @router.get(
+        "/experiments/{name}/decisions", response_model=DecisionPageOut, responses=refusals(404)
+    )
     async def list_decisions(
         access: Reader,
         name: Name,
         tag: TagFilter,
         after: After = None,
         limit: Limit = 100,
-        sort: Annotated[DecisionSort, asked("By age; with a minus, the newest first.")] = "-made_at",
+        sort: Annotated[
+            DecisionSort, asked("By age; with a minus, the newest first.")
+        ] = "-made_at",
         status: Annotated[Status | None, asked("Only those with this status.")] = None,
         mode: Annotated[Mode | None, asked("Only those of this mode.")] = None,
     ) -> Response:
@@ -216,14 +228,19 @@ def decision_routes(service: DecisionService, fast: FastRoutes) -> APIRouter:
             access.tenant, name, after=after, limit=limit, sort=sort, status=status, mode=mode,
             tags=tag_filter(tag),
         )  # fmt: skip
-        return JSONResponse({"decisions": [decision_out(each) for each in page.items], "next": page.next})
+        return JSONResponse(
+            {"decisions": [decision_out(each) for each in page.items], "next": page.next}
+        )
 
     @router.get("/decisions/{id}", response_model=DecisionOut, responses=refusals(404))
     async def get_decision(access: Reader, id: Id) -> Response:  # noqa: A002
         """A decision, its status, and the loss of its explored arm once that is applied."""
         return JSONResponse(decision_out(await service.decisions.get(access.tenant, id)))
 
-    settled: dict[str, Any] = {"response_model": DecisionOut, "responses": refusals(400, 404, 409, 410)}
+    settled: dict[str, Any] = {
+        "response_model": DecisionOut,
+        "responses": refusals(400, 404, 409, 410),
+    }
 
     @router.put("/decisions/{id}/feedback", **settled, openapi_extra=body_of(FeedbackIn))
     async def put_feedback(request: Request, id: Id) -> Response:  # noqa: A002
@@ -263,14 +280,18 @@ def decision_routes(service: DecisionService, fast: FastRoutes) -> APIRouter:
         """
         return await answered(fast.feedback_batch, request)
 
-    @router.post("/logs", response_model=LogsOut, responses=refusals(400), openapi_extra=body_of(LogsIn))
+    @router.post(
+        "/logs", response_model=LogsOut, responses=refusals(400), openapi_extra=body_of(LogsIn)
+    )
     async def post_logs(
         access: Decider,
         request: Request,
         evaluation: Annotated[
             str | None, asked("Take only evaluations with this `gen_ai.evaluation.name`.")
         ] = None,
-        score: Annotated[ScoreKind, asked("What a score is, in the experiment's loss range.")] = "reward",
+        score: Annotated[
+            ScoreKind, asked("What a score is, in the experiment's loss range.")
+        ] = "reward",
     ) -> Response:
         """Send evaluations as OpenTelemetry's `gen_ai.evaluation.result` events, by OTLP over HTTP with JSON.
 

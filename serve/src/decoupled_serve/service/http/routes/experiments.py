@@ -34,9 +34,13 @@ from ..models.schemas import (
 
 Name = Annotated[str, Path(pattern=NAME, max_length=LONGEST_NAME, examples=["checkout"])]
 _AFTER = "`next` of the page before, with the same filters and sort."
-After = Annotated[str | None, asked(_AFTER, "checkout", max_length=400, pattern=f"^~?{NAME_SHAPE}$")]
+After = Annotated[
+    str | None, asked(_AFTER, "checkout", max_length=400, pattern=f"^~?{NAME_SHAPE}$")
+]
 Limit = Annotated[int, asked("How many at most.", ge=1, le=MOST_LISTED)]
-_PREFIX = asked("Only those whose name begins with it.", "checkout", max_length=LONGEST_NAME, pattern=NAME)
+_PREFIX = asked(
+    "Only those whose name begins with it.", "checkout", max_length=LONGEST_NAME, pattern=NAME
+)
 
 
 def experiment_routes(service: DecisionService) -> APIRouter:
@@ -69,15 +73,23 @@ def experiment_routes(service: DecisionService) -> APIRouter:
             "arms": arms,
             "loss_range": (body.loss_range[0], body.loss_range[1]),
             "deadline": body.deadline_seconds,
-            "guardrails": checked_learner(body.learner).guardrails if body.learner else Guardrails(),
+            "guardrails": checked_learner(body.learner).guardrails
+            if body.learner
+            else Guardrails(),
             "budget": Budget() if budget is None else checked_budget(budget.limits(), arms, False),
             "labels": None if body.labels is None else checked_labels(body.labels.model_dump()),
         }
         if guardrails is not None:
-            given["guardrails"] = changed_guardrails(Guardrails(), guardrails.changes(), arms, False)
-        same = {each.name for each in fields(Settings)} & ExperimentIn.model_fields.keys() - given.keys()
+            given["guardrails"] = changed_guardrails(
+                Guardrails(), guardrails.changes(), arms, False
+            )
+        same = {
+            each.name for each in fields(Settings)
+        } & ExperimentIn.model_fields.keys() - given.keys()
         settings = Settings(**{name: getattr(body, name) for name in same}, **given)
-        found, created = await experiments.put(access.tenant, name, settings, body.seed, body.learner)
+        found, created = await experiments.put(
+            access.tenant, name, settings, body.seed, body.learner
+        )
         if found.status == "compiling":
             return JSONResponse(experiment_out(found), 202, headers={"Retry-After": "1"})
         return JSONResponse(experiment_out(found), 201 if created else 200)
@@ -135,12 +147,16 @@ def experiment_routes(service: DecisionService) -> APIRouter:
         """Add arms; what is learned about the others stays."""
         return await shown(experiments.add_arms(access.tenant, name, body.arms))
 
-    @router.post("/{name}/arms/retire", response_model=ExperimentOut, responses=refusals(400, 404, 409))
+    @router.post(
+        "/{name}/arms/retire", response_model=ExperimentOut, responses=refusals(400, 404, 409)
+    )
     async def retire_arms(access: Admin, name: Name, body: ArmsIn) -> Response:
         """Retire arms: no decision chooses them again, and decisions already made still take feedback."""
         return await shown(experiments.retire_arms(access.tenant, name, body.arms))
 
-    @router.patch("/{name}/guardrails", response_model=ExperimentOut, responses=refusals(400, 404, 409))
+    @router.patch(
+        "/{name}/guardrails", response_model=ExperimentOut, responses=refusals(400, 404, 409)
+    )
     async def change_guardrails(access: Admin, name: Name, body: GuardrailsIn) -> Response:
         """Change what is served: a pinned arm (the kill switch), floors, a hold-out, an incumbent, arms that are down.
 

@@ -70,7 +70,9 @@ def moving_routes(service: DecisionService, limits: Limits) -> APIRouter:
         headers = {"Content-Disposition": f'attachment; filename="{name}.json"'}
         return Response(text, media_type="application/json", headers=headers)
 
-    @router.post(REPLAY, response_model=Replayed, responses=refusals(400, 404, 409), openapi_extra=_BODY)
+    @router.post(
+        REPLAY, response_model=Replayed, responses=refusals(400, 404, 409), openapi_extra=_BODY
+    )
     async def replay(
         request: Request,
         access: Admin,
@@ -90,7 +92,9 @@ def moving_routes(service: DecisionService, limits: Limits) -> APIRouter:
         """
         kind = _format(request.headers.get("content-type", ""))
         if access.tenant in busy:
-            raise TooMany("replay: a log is being replayed for this tenant; wait until it is finished", 1)
+            raise TooMany(
+                "replay: a log is being replayed for this tenant; wait until it is finished", 1
+            )
         busy.add(access.tenant)
         try:
             with tempfile.TemporaryDirectory(prefix="decoupled-replay-") as folder:
@@ -139,7 +143,9 @@ StateContext = Annotated[
 _AGAINST = "The arm to compare it with; by default the incumbent, or else every other arm."
 _MARGIN = "How much higher its mean loss may be; below 0: how much lower it must be."
 _WHEN = "The state in which the gate is open: failed for a hook that rolls back."
-_CLOSED = "The status while it is not open; 200 for programs that read the JSON, such as Argo Rollouts."
+_CLOSED = (
+    "The status while it is not open; 200 for programs that read the JSON, such as Argo Rollouts."
+)
 _LOG: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "One row for each decision, in the order of the log.",
@@ -200,7 +206,9 @@ class SentFile(FileResponse):
             async with asyncio.timeout(self._seconds):
                 await super().__call__(scope, receive, send)
         except TimeoutError:
-            raise TooSlow(f"log: must be read within {self._seconds:g} s; read it at once") from None
+            raise TooSlow(
+                f"log: must be read within {self._seconds:g} s; read it at once"
+            ) from None
         finally:
             self._ended()
 
@@ -274,11 +282,15 @@ def log_routes(service: DecisionService, limits: Limits) -> APIRouter:
 
         The probability that a gate is ever wrong, as of the moment at which it is asked, is at most the experiment's `risk`.
         """
-        found = gate_out(await service.verdicts.gate(access.tenant, name, arm, against, margin), when)
+        found = gate_out(
+            await service.verdicts.gate(access.tenant, name, arm, against, margin), when
+        )
         return JSONResponse(found, 200 if found["open"] else int(closed))
 
     not_open = {"description": "The gate is not open.", "model": GateOut}
-    for_hooks = "Answer a hook that asks whether an arm may be promoted, as GET does. Its body is ignored."
+    for_hooks = (
+        "Answer a hook that asks whether an arm may be promoted, as GET does. Its body is ignored."
+    )
     for method, description in ((router.get, None), (router.post, for_hooks)):
         responses = {**refusals(404), 409: not_open}
         method("/gate", response_model=GateOut, responses=responses, description=description)(gate)

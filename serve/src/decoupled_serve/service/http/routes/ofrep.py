@@ -134,7 +134,9 @@ def flag_problem(error: ServiceError, key: str | None = None) -> dict[str, Any]:
     problem = problem_of(error)
     code, status = _code(error)
     named = {} if key is None else {"key": key}
-    return problem | named | {"status": status, "errorCode": code, "errorDetails": problem["detail"]}
+    return (
+        problem | named | {"status": status, "errorCode": code, "errorDetails": problem["detail"]}
+    )
 
 
 def _code(error: ServiceError) -> tuple[ErrorCode, int]:
@@ -157,7 +159,14 @@ def etag(experiments: Sequence[Experiment], context: EvaluationContext) -> str:
     Of the context, the targeting key counts and what an experiment declares. The seeds, which nobody sees, make it hard to guess.
     """
     known = [
-        (each.name, each.seed, each.created_at, each.state_version, each.status, each.guardrails.to_dict())
+        (
+            each.name,
+            each.seed,
+            each.created_at,
+            each.state_version,
+            each.status,
+            each.guardrails.to_dict(),
+        )
         for each in experiments
     ]
     declared = {name for each in experiments for name in each.settings.context}
@@ -178,7 +187,9 @@ def is_known(tag: str, if_none_match: str | None) -> bool:
 
 def ofrep_routes(service: DecisionService, admission: Admission) -> APIRouter:
     """Evaluate one flag, or all of them."""
-    router = APIRouter(prefix="/ofrep/v1/evaluate/flags", tags=["OpenFeature"], route_class=StrictRoute)
+    router = APIRouter(
+        prefix="/ofrep/v1/evaluate/flags", tags=["OpenFeature"], route_class=StrictRoute
+    )
 
     @router.post(
         "/{key:path}",
@@ -186,7 +197,9 @@ def ofrep_routes(service: DecisionService, admission: Admission) -> APIRouter:
         responses={**refusals(), **_failures(400, 404, 500)},
         openapi_extra=body_of(EvaluationIn, required=False),
     )
-    async def evaluate_flag(access: Decider, request: Request, key: FlagKey, again: Key = None) -> Response:
+    async def evaluate_flag(
+        access: Decider, request: Request, key: FlagKey, again: Key = None
+    ) -> Response:
         """Evaluate a flag: draw a decision with mode exploit, and return its arm. It takes no feedback.
 
         The same `targetingKey` gives the same arm again, until what is learned moves it. Without one every evaluation is a
@@ -203,13 +216,17 @@ def ofrep_routes(service: DecisionService, admission: Admission) -> APIRouter:
         response_model=FlagsOut,
         responses={
             200: {"model": FlagsOut, "headers": {"ETag": _ETAG}},
-            304: {"description": "Nothing was learned since, so what the provider has still holds."},
+            304: {
+                "description": "Nothing was learned since, so what the provider has still holds."
+            },
             **refusals(),
             **_failures(400, 500),
         },
         openapi_extra=body_of(EvaluationIn, required=False),
     )
-    async def evaluate_flags(access: Decider, request: Request, known: IfNoneMatch = None) -> Response:
+    async def evaluate_flags(
+        access: Decider, request: Request, known: IfNoneMatch = None
+    ) -> Response:
         """Evaluate every experiment that is not archived, 200 at most. Each counts against the rate limit.
 
         A flag that cannot be evaluated has its error in the list.
@@ -221,7 +238,9 @@ def ofrep_routes(service: DecisionService, admission: Admission) -> APIRouter:
             if is_known(tag, known):
                 return Response(status_code=304, headers={"ETag": tag})
             admission.charge(access, len(found) - 1)
-            flags = await asyncio.gather(*(_flag(access.tenant, each.name, about) for each in found))
+            flags = await asyncio.gather(
+                *(_flag(access.tenant, each.name, about) for each in found)
+            )
             return JSONResponse({"flags": flags}, headers={"ETag": tag})
         except TooMany:
             raise

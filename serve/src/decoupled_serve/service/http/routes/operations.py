@@ -58,7 +58,9 @@ def audit_routes(service: DecisionService) -> APIRouter:
     @router.get("/audit", response_model=AuditOut, responses=refusals())
     async def get_audit(
         access: Admin,
-        subject: Annotated[str | None, Query(min_length=1, max_length=255, examples=["checkout"])] = None,
+        subject: Annotated[
+            str | None, Query(min_length=1, max_length=255, examples=["checkout"])
+        ] = None,
         action: Annotated[Action | None, Query()] = None,
         tenant: Annotated[
             str | None, Query(max_length=LONGEST_NAME, pattern=NAME, examples=["shop"])
@@ -69,9 +71,13 @@ def audit_routes(service: DecisionService) -> APIRouter:
         """Who changed what, newest first. Keys of the tenant `local` see the changes of all tenants."""
         if access.tenant != OPERATOR:
             if tenant not in (None, access.tenant):
-                raise Forbidden(f"tenant = {tenant!r}: must be your own, {access.tenant!r}; leave it out")
+                raise Forbidden(
+                    f"tenant = {tenant!r}: must be your own, {access.tenant!r}; leave it out"
+                )
             tenant = access.tenant
-        found = await service.audit.read(tenant, subject=subject, action=action, before=before, limit=limit)
+        found = await service.audit.read(
+            tenant, subject=subject, action=action, before=before, limit=limit
+        )
         following = found[-1].id if len(found) == limit else None
         entries = [json_of(each, AuditEntryOut, request_id=each.request) for each in found]
         return JSONResponse({"entries": entries, "next": following})
@@ -117,12 +123,16 @@ def operation_routes(
     """Watch the service, back it up, and see what a key may do."""
     router = APIRouter(tags=["operations"], route_class=StrictRoute)
 
-    @router.get("/healthz", response_model=HealthOut, responses=refusals(), openapi_extra={"security": []})
+    @router.get(
+        "/healthz", response_model=HealthOut, responses=refusals(), openapi_extra={"security": []}
+    )
     async def healthz() -> Response:
         """Whether the process responds. Needs no key."""
         return JSONResponse({"status": "ok"})
 
-    @router.get("/readyz", response_model=HealthOut, responses=refusals(), openapi_extra={"security": []})
+    @router.get(
+        "/readyz", response_model=HealthOut, responses=refusals(), openapi_extra={"security": []}
+    )
     async def readyz() -> Response:
         """Whether the store takes writes and the stored experiments can decide; 503 if not. Needs no key.
 
@@ -132,7 +142,9 @@ def operation_routes(
         if not service.ready():
             raise StoreError("store: does not take writes")
         if service.stored_to_compile():
-            raise Compiling(f"policies: those of the stored experiments are being compiled; {HOW_LONG}")
+            raise Compiling(
+                f"policies: those of the stored experiments are being compiled; {HOW_LONG}"
+            )
         return JSONResponse({"status": "ok"})
 
     @router.get(
@@ -168,7 +180,9 @@ def operation_routes(
         """What the key of this request may do. Without keys, on loopback, everyone is admin."""
         access = access_of(request)
         may = list(REACH[access.role])
-        return JSONResponse({"tenant": access.tenant, "role": access.role, "may": may, "mirror": mirror})
+        return JSONResponse(
+            {"tenant": access.tenant, "role": access.role, "may": may, "mirror": mirror}
+        )
 
     return router
 

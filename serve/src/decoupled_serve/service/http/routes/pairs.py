@@ -25,11 +25,13 @@ class PairIn(Model):
     request: Annotated[Text, Field(examples=["Say hello."])]
     exploit: Annotated[Text, told("The answer of the exploited arm.", "Hello!")]
     explore: Annotated[Text, told("The answer of the explored arm.", "Hi there.")]
-    low: Loss | None = left_out("The loss if the explored answer is the better one; null for the lowest.")
-    high: Loss | None = left_out("The loss if it is the worse one; null for the highest.")
-    keep_days: Annotated[float, Field(gt=0.0, le=LONGEST_KEPT, description="When it is deleted.")] = (
-        KEEP_DAYS
+    low: Loss | None = left_out(
+        "The loss if the explored answer is the better one; null for the lowest."
     )
+    high: Loss | None = left_out("The loss if it is the worse one; null for the highest.")
+    keep_days: Annotated[
+        float, Field(gt=0.0, le=LONGEST_KEPT, description="When it is deleted.")
+    ] = KEEP_DAYS
 
 
 class PairKeptOut(BaseModel):
@@ -74,7 +76,9 @@ def pair_routes(service: DecisionService) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["labels"], route_class=StrictRoute)
     pairs = service.pairs
 
-    @router.put("/decisions/{id}/pair", response_model=PairKeptOut, responses=refusals(400, 404, 409))
+    @router.put(
+        "/decisions/{id}/pair", response_model=PairKeptOut, responses=refusals(400, 404, 409)
+    )
     async def put_pair(access: Decider, id: Id, body: PairIn) -> Response:  # noqa: A002
         """Keep the two answers of a decision that was judged and awaits a label, until a person has seen them.
 
@@ -85,7 +89,9 @@ def pair_routes(service: DecisionService) -> APIRouter:
         await pairs.keep(access.tenant, id, given, body.keep_days)
         return JSONResponse({"id": id})
 
-    @router.post("/experiments/{name}/pairs/lease", response_model=LeaseOut, responses=refusals(404))
+    @router.post(
+        "/experiments/{name}/pairs/lease", response_model=LeaseOut, responses=refusals(404)
+    )
     async def lease_pair(access: Labeller, name: Name) -> Response:
         """Take the pair that has waited longest. Nobody else gets it for ten minutes.
 

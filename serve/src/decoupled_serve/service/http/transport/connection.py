@@ -116,9 +116,13 @@ class Exchange:
         if self._left is not None:
             self._left -= len(body)
             if self._left < 0 or (self._left and not more):
-                raise RuntimeError("the body of an answer has not the length that its head declares")
+                raise RuntimeError(
+                    "the body of an answer has not the length that its head declares"
+                )
         if self._chunked:
-            body = (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + (b"" if more else b"0\r\n\r\n")
+            body = (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + (
+                b"" if more else b"0\r\n\r\n"
+            )
         if body and not self._bodyless:
             self._connection.transport.write(body)
         if not more:
@@ -192,7 +196,9 @@ class Connection(asyncio.Protocol):
         # Connections of this server that others may take the place of: refused ones, then those without a request.
         self._waiting = waiting
         self._loop = _loop or asyncio.get_running_loop()
-        self._context = contextvars.copy_context()  # else a request would inherit that of the one before
+        self._context = (
+            contextvars.copy_context()
+        )  # else a request would inherit that of the one before
         self.transport: asyncio.Transport = None  # type: ignore[assignment]
         self._parser = httptools.HttpRequestParser(self)
         self._requests: deque[Exchange] = deque()  # the first is being answered
@@ -299,7 +305,9 @@ class Connection(asyncio.Protocol):
             self._hang_up(self._refusal or found)
             return
         self._pieces = 0 if self._progress else self._pieces + len(part)
-        if self._pieces > self._limits.headers:  # of headers, of trailers, or of what describes a chunk
+        if (
+            self._pieces > self._limits.headers
+        ):  # of headers, of trailers, or of what describes a chunk
             self._hang_up(self._too_large())
         elif self._begun and not self._hurried and not self._requests:
             self._hurry()  # most requests arrive at once, and never need it
@@ -367,7 +375,9 @@ class Connection(asyncio.Protocol):
     def _problem(self, version: str, path: bytes, headers: list[Header]) -> ServiceError | None:
         """Why a head is refused that can be parsed; what is in front may have read it in another way."""
         if self._pieces + self._part > self._limits.headers:
-            size = len(self._target) + sum(len(name) + len(value) + _LINE for name, value in headers)
+            size = len(self._target) + sum(
+                len(name) + len(value) + _LINE for name, value in headers
+            )
             if size > self._limits.headers:
                 return self._too_large()
         hosts = codings = 0
@@ -379,11 +389,15 @@ class Connection(asyncio.Protocol):
         if version not in _VERSIONS:
             return BadRequest(f"request: is in HTTP/{version}; use HTTP/1.1")
         if path[:1] != b"/" and path != b"*":
-            return BadRequest("request: is not well-formed HTTP/1.1 (no path); send one, such as /healthz")
+            return BadRequest(
+                "request: is not well-formed HTTP/1.1 (no path); send one, such as /healthz"
+            )
         if hosts > 1 or (hosts == 0 and version == "1.1"):
             return BadRequest(f"Host: is given {hosts} times; give it once")
         if codings > 1:
-            return BadRequest("Transfer-Encoding: must be chunked alone, in HTTP/1.1; use Content-Encoding")
+            return BadRequest(
+                "Transfer-Encoding: must be chunked alone, in HTTP/1.1; use Content-Encoding"
+            )
         return None
 
     def on_body(self, body: bytes) -> None:
@@ -414,7 +428,9 @@ class Connection(asyncio.Protocol):
         if not self._requests or self._requests[0] is not exchange:  # the client is gone
             return
         self._requests.popleft()
-        if not whole and exchange.scope["http_version"] == "1.0":  # which takes that end for the answer's
+        if (
+            not whole and exchange.scope["http_version"] == "1.0"
+        ):  # which takes that end for the answer's
             self.transport.abort()
         elif not whole or not exchange.keep_alive:
             self.close(linger=exchange.more)
@@ -451,7 +467,9 @@ class Connection(asyncio.Protocol):
                 self.transport.write_eof()
         else:
             self.transport.close()
-        unread = self.transport.get_write_buffer_size()  # with TLS, it closes when the client agrees
+        unread = (
+            self.transport.get_write_buffer_size()
+        )  # with TLS, it closes when the client agrees
         self._await_reader(self._limits.body_seconds if unread and not linger else LINGER)
 
     def _hang_up(self, error: ServiceError) -> None:

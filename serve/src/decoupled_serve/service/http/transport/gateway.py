@@ -125,7 +125,9 @@ class Gateway:
                 self._recorders[method, route, status] = recorder
         recorder(seconds)
 
-    async def _respond(self, scope: Scope, headers: Headers, receive: Receive, response: Response) -> None:
+    async def _respond(
+        self, scope: Scope, headers: Headers, receive: Receive, response: Response
+    ) -> None:
         _check_site(headers)
         access: Access | None = None
         fast = None
@@ -144,13 +146,17 @@ class Gateway:
             scope["access"] = access
             await self.inner(scope, receive, response.forward)
             return
-        body = b"" if access is None else await self._body(headers, receive)  # public paths need none
+        body = (
+            b"" if access is None else await self._body(headers, receive)
+        )  # public paths need none
         if body:
             _check_content_type(headers.get(b"content-type"))
         if access is not None and fast is not None:
             _, handler, argument = fast
             if scope["query_string"]:
-                raise Invalid("query: this path takes no query parameters; put fields into the body")
+                raise Invalid(
+                    "query: this path takes no query parameters; put fields into the body"
+                )
             begun = handler(access, argument, headers, body)
             try:
                 content = begun.content(await begun.reply)
@@ -174,7 +180,9 @@ class Gateway:
         elif length == b"0":
             return b""
         exchange = getattr(receive, "__self__", None)
-        if isinstance(exchange, Exchange) and not exchange.more:  # all of it is here, as of most requests
+        if (
+            isinstance(exchange, Exchange) and not exchange.more
+        ):  # all of it is here, as of most requests
             return await self._gathered(receive)
         try:
             async with asyncio.timeout(self._limits.body_seconds):
@@ -196,7 +204,9 @@ class Gateway:
         return bytes(body)
 
     def _too_large(self) -> TooLarge:
-        return TooLarge(f"body: must not exceed {self._limits.body:,} bytes; send it in smaller parts")
+        return TooLarge(
+            f"body: must not exceed {self._limits.body:,} bytes; send it in smaller parts"
+        )
 
     def _check_host(self, access: Access, headers: Headers) -> None:
         """Refuse requests without a key that were not meant for this machine: a site's name may lead anywhere."""
@@ -214,7 +224,10 @@ class Gateway:
 def _check_site(headers: Headers) -> None:
     """Refuse the pages of other sites, which could use a service without keys from this machine's browser."""
     origin = headers.get(b"origin")
-    if origin is not None and origin.rpartition(b"://")[2].lower() != headers.get(b"host", b"").lower():
+    if (
+        origin is not None
+        and origin.rpartition(b"://")[2].lower() != headers.get(b"host", b"").lower()
+    ):
         raise Forbidden("Origin: pages of other sites may not call this service from a browser")
 
 

@@ -55,7 +55,9 @@ class Response:
         self.status = 500
         self.route = ""
 
-    async def send(self, status: int, content: bytes, kind: bytes, further: Iterable[Header] = ()) -> None:
+    async def send(
+        self, status: int, content: bytes, kind: bytes, further: Iterable[Header] = ()
+    ) -> None:
         """Send a whole response."""
         self.status, self._started = status, True
         headers = _headers(content, kind, self._request, further)
@@ -94,5 +96,13 @@ def refusal(error: ServiceError, request: str) -> bytes:
     return start + b"".join([b"%b: %b\r\n" % each for each in headers]) + b"\r\n" + content
 
 
-def _headers(content: bytes, kind: bytes, request: Header, further: Iterable[Header]) -> list[Header]:
-    return [(b"content-type", kind), (b"content-length", b"%d" % len(content)), *ALWAYS, request, *further]
+def _headers(
+    content: bytes, kind: bytes, request: Header, further: Iterable[Header]
+) -> list[Header]:
+    return [
+        (b"content-type", kind),
+        (b"content-length", b"%d" % len(content)),
+        *ALWAYS,
+        request,
+        *further,
+    ]
