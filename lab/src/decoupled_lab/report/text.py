@@ -38,6 +38,8 @@ RAISED, _LOWERED = str.maketrans("-0123456789", _POWERS), str.maketrans(_POWERS,
 _BRACKETS = "()[]⌊⌋"
 _WORDS = ("log", "min", "max", "exp")
 _RELATIONS = {"lt": "&lt;", "gt": "&gt;", "mid": "|"}  # HTML has signs of its own for them
+_RELATION_ELEMENTS = frozenset(f"<mo>{sign}</mo>" for sign in "=≤≥≠≃≈")
+LONGEST_UNBROKEN = 40  # tokens; some 300 pixels, and a phone is 360 pixels wide or more
 _ROOT = re.compile(r"\\sqrt(?:\{([^{}]*)\}|\s*(\w))")
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 
@@ -54,11 +56,28 @@ def typeset(text: str) -> str:
 
 
 def _typeset(found: re.Match[str]) -> str:
+    tokens = _TOKEN.findall(found[1])
     try:
-        return f"<math>{''.join(_row(iter(_TOKEN.findall(found[1]))))}</math>"
+        row = _row(iter(tokens))
     except (IndexError, RuntimeError, StopIteration):
         rule = "is not whole, as a formula"
         raise ParameterError.of("formula", found[0], rule, "leave its dollars out") from None
+    lines = _lines(row) if len(tokens) > LONGEST_UNBROKEN else [row]
+    return " ".join(f"<math>{''.join(line)}</math>" for line in lines)
+
+
+def _lines(row: list[str]) -> list[list[str]]:
+    """The parts between which a browser may break a formula: each but the first begins with a relation.
+
+    >>> _lines(["<mi>a</mi>", "<mo>≤</mo>", "<mi>b</mi>"])
+    [['<mi>a</mi>'], ['<mo>≤</mo>', '<mi>b</mi>']]
+    """
+    lines: list[list[str]] = [[]]
+    for element in row:
+        if element in _RELATION_ELEMENTS and lines[-1]:
+            lines.append([])
+        lines[-1].append(element)
+    return lines
 
 
 def marked_as_html(text: str) -> str:
