@@ -74,8 +74,11 @@ def test_the_router_runs_and_judges_its_claims(tmp_path: Path) -> None:
 
 
 def test_labels_find_out_that_the_judge_favours_the_worse_model(tmp_path: Path) -> None:
-    """In 8 runs labels decided from round 91 to 148, and the judge alone from round 32 to 47. A verdict errs with 5 % at most."""
-    options = ("--requests", "500", "--runs", "1", "--out", tmp_path)
+    """In 33 runs labels decided from round 79 to 179, and the judge alone from round 29 to 47. A verdict errs with 5 % at most.
+
+    On a busy machine the mirror leaves requests out, so far more are sent than a verdict needs.
+    """
+    options = ("--requests", "1500", "--runs", "1", "--out", tmp_path)
     said = ran(ROOT / "examples" / "llm_judge" / "run.py", *options)
     alone, labelled = (line for line in said.splitlines() if line.startswith("Run 1"))
     assert "the judge alone: chatty is better than concise" in alone
