@@ -63,7 +63,7 @@ QUICK := core/tests/policies/test_contract.py core/tests/kernels core/tests/lear
   core/src/decoupled/decision.py core/src/decoupled/base/spec.py core/src/decoupled/errors.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run paper first-verdict mirror litellm litellm-shadow notebooks docs build release-check check-packages sbom native client test test-core test-serve test-lab test-slow test-docs quick install ready check lint types layers unit twins test-gpu test-litellm bench core-types mutations reliability coverage fresh-seeds lock clean
+.PHONY: help run paper first-verdict mirror litellm litellm-shadow notebooks docs build release-check check-packages sbom native client test test-core test-serve test-lab test-slow test-docs quick install installed ready check lint types layers unit twins test-gpu test-litellm bench core-types mutations reliability coverage fresh-seeds lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -163,18 +163,21 @@ core-types: $(CORE_STAMP)
 	@$(BIN)/mypy --no-error-summary core/src core/tests
 	@$(BIN)/lint-imports --no-logo >/dev/null || $(BIN)/lint-imports --no-logo
 
-test-serve: install ## Test the service, the mirror and the gateways
+test-serve: installed ## Test the service, the mirror and the gateways
 	@$(PYTEST) -rs $(CODE) serve
 
-test-lab: install ## Test the reproduction, the theory and the benchmark
+test-lab: installed ## Test the reproduction, the theory and the benchmark
 	@$(PYTEST) -rs $(CODE) lab
 
-quick: install lint ## Check format and lint, run a sample of the tests: a minute with built machine code
+quick: installed lint ## Check format and lint, run a sample of the tests: a minute with built machine code
 	@echo "Running a sample of the tests ..."
 	@$(PYTEST) --quick $(QUICK)
 
 # The machine code is compiled while everything but the compiler is still being installed.
-install: $(COMPILER_STAMP) ## Create .venv with locked versions, for running and for development, and build the machine code
+install: installed ## Create .venv with locked versions, for running and for development, and build the machine code
+	@echo "Installed in $(VENV). Next: 'make run' reproduces the paper, 'make test' runs the tests, '$(BIN)/decoupled --help' lists the commands."
+
+installed: $(COMPILER_STAMP)
 	@$(MAKE) --silent --no-print-directory --jobs 2 $(DEV_STAMP) $(MANIFEST)
 
 # The tests are collected once while the machine code is built. Otherwise every worker turns all modules into bytecode,
@@ -250,15 +253,15 @@ layers: $(DEV_STAMP) ## Check import layers (import-linter)
 	@echo "Checking import layers ..."
 	@$(BIN)/lint-imports --no-logo
 
-unit: install ## Run the tests: unit, property and statistical tests, doctests
+unit: installed ## Run the tests: unit, property and statistical tests, doctests
 	@echo "Running the tests ..."
 	@$(PYTEST) -rs $(CODE) --ignore tests/docs
 
-test-docs: install ## Test the documentation (code blocks, notebooks, gallery, figures, site), what `make run` reports, a whole benchmark, LaTeX, and pages in a browser
+test-docs: installed ## Test the documentation (code blocks, notebooks, gallery, figures, site), what `make run` reports, a whole benchmark, LaTeX, and pages in a browser
 	@echo "Testing the documentation, the report of the reproduction, a benchmark, and pages in a browser ..."
 	@$(PYTEST) -rs -m "pages and not exhaustive" tests/docs lab/tests/benchmark serve/tests/service/console lab/tests/paper lab/tests/report
 
-test-slow: install ## Run the long checks, of which `make test` has a sample each: suites of hundreds of runs, kills (some minutes)
+test-slow: installed ## Run the long checks, of which `make test` has a sample each: suites of hundreds of runs, kills (some minutes)
 	@echo "Running the long checks ..."
 	@$(PYTEST) -rs -m exhaustive
 
