@@ -32,7 +32,9 @@ DOORS += ["policies", "simulation", "testing"]
 
 
 def names_of(door: str) -> dict[str, object]:
-    """The public names of a package, without modules, errors of the service, and those of the lists of `dc`."""
+    """The public names of a package, without modules, errors of the service, and those of the lists
+    of `dc`.
+    """
     module = import_module(f"decoupled.{door}")
     generated = {name for name, each in vars(errors).items() if inspect.isclass(each)}
     generated |= {*dc.Policy.homes, *dc.environments.Environment.homes}
@@ -64,7 +66,8 @@ def test_every_public_name_can_be_had_and_has_a_type_and_an_example() -> None:
     assert "__version__" in dir(dc)
     with pytest.raises(AttributeError, match="no_such_name"):
         dc.no_such_name  # type: ignore[attr-defined] # noqa: B018
-    # Mypy reads this as any user's code; where a name has no type it is Any, which is none of these.
+    # Mypy reads this as any user's code; where a name has no type it is Any, which is none of
+    # these.
     learner = assert_type(dc.FTPL().start(arms=2, seed=0), dc.Learner)
     assert_type(learner.decide(), dc.Decision)
     assert_type(dc.environments.Alternating(arms=2, gap=0.5).arms, int)

@@ -10,6 +10,6 @@ from .base.lazy import attach
 
 __version__ = "0.2.0"
 
-# __init__.pyi names what is exported. It is imported when first used: the command line's help need not wait for
-# a compiler to load.
+# __init__.pyi names what is exported. It is imported when first used: the command line's help need
+# not wait for a compiler to load.
 __getattr__, __dir__, __all__ = attach(__name__)

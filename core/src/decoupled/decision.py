@@ -14,18 +14,22 @@ Mode: TypeAlias = Literal["both", "exploit", "explore"]
 class Decision(NamedTuple):
     """A learner's decision. Pass it to `observe` with the loss of `explore`.
 
-    The loss of `exploit` is suffered and never seen; the loss of `explore` is seen and never suffered. A policy of the
-    standard game gives the same arm for both, and its loss is suffered and seen.
+    The loss of `exploit` is suffered and never seen; the loss of `explore` is seen and never
+    suffered. A policy of the standard game gives the same arm for both, and its loss is suffered
+    and seen.
 
     Attributes:
         id: identifies the decision within its learner; `observe` also takes the id.
         round: 1 + the number of observations applied when the decision was made.
         exploit: the arm to use, or None for a decision that only explores.
         explore: the arm to try; *its* loss is the feedback.
-        propensity: the probability with which `explore` was drawn, or None if the policy can only estimate its inverse.
-        weight: the factor by which learning multiplies the loss, an unbiased 1 / propensity; 1 if it takes the loss as it is.
+        propensity: the probability with which `explore` was drawn, or None if the policy can only
+            estimate its inverse.
+        weight: the factor by which learning multiplies the loss, an unbiased 1 / propensity; 1 if
+            it takes the loss as it is.
         drawn: the arm that the policy drew to exploit; `exploit`, unless a guardrail replaced it.
-        guard: the guardrail that chose `exploit` ("pinned", "holdout", "floor", "incumbent", "cheapest" or "frozen"), if any.
+        guard: the guardrail that chose `exploit` ("pinned", "holdout", "floor", "incumbent",
+            "cheapest" or "frozen"), if any.
         label: whether the decision asks for a label; see `Labels`.
         asked: what the decision fixed about its label; None without labels.
 
@@ -55,7 +59,9 @@ class Decision(NamedTuple):
 
     @property
     def why(self) -> "Why | None":
-        """Why a contextual policy drew its arm: see `ContextualLadder`. None for others, and after saving and loading."""
+        """Why a contextual policy drew its arm: see `ContextualLadder`. None for others, and after
+        saving and loading.
+        """
         return None
 
     @property
@@ -89,7 +95,8 @@ class Asked(NamedTuple):
     base: float = 0.0
 
     def estimate(self, judged: float, label: float | None) -> float:
-        """What is learned from a judged loss and the label, None if none was wanted; both on a scale from 0 to 1.
+        """What is learned from a judged loss and the label, None if none was wanted; both on a
+        scale from 0 to 1.
 
         Its mean is that of the label, for any judge that judges every explored answer.
 
@@ -128,7 +135,9 @@ def fitted(sums: LabelSums) -> tuple[float, float]:
 
 
 class GuardedDecision(Decision):
-    """A decision whose `exploit` was chosen by a guardrail, or that has labels. It compares and unpacks like any other."""
+    """A decision whose `exploit` was chosen by a guardrail, or that has labels. It compares and
+    unpacks like any other.
+    """
 
     _drawn: Arm | None = None
     _guard: str | None = None
@@ -155,7 +164,8 @@ class Why(NamedTuple):
 
     Attributes:
         rung: the rung that drew the arm.
-        segment: the values that tell the segment apart, in the order of `segments`, if any; None for a missing field.
+        segment: the values that tell the segment apart, in the order of `segments`, if any; None
+            for a missing field.
         weights: the probability with which each rung was drawn.
 
     >>> import decoupled as dc
@@ -191,7 +201,8 @@ class Served(NamedTuple):
         exploit: the arm to use.
         drawn: the arm that the policy drew; another than `exploit` if a guardrail replaced it.
         guard: the guardrail that chose `exploit`; None if the policy did.
-        limited_by: the part of a budget that kept a decision from exploring, see `Meter`; None if there was none.
+        limited_by: the part of a budget that kept a decision from exploring, see `Meter`; None if
+            there was none.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["red", "green"], seed=7)

@@ -1,4 +1,6 @@
-"""Every error that this package raises on purpose, and one warning. A call that raises one of them has changed nothing."""
+"""Every error that this package raises on purpose, and one warning. A call that raises one of them
+has changed nothing.
+"""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -131,9 +133,11 @@ class FeedbackError(DecoupledError, LookupError):
 
 
 class ReentryError(DecoupledError, RuntimeError):
-    """A signal handler, a finalizer or a callback calls an object in the middle of another call of it.
+    """A signal handler, a finalizer or a callback calls an object in the middle of another call of
+    it.
 
-    It would wait forever. Nothing has changed, and the other call continues once the handler returns.
+    It would wait forever. Nothing has changed, and the other call continues once the handler
+    returns.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=2, seed=0)
@@ -225,8 +229,8 @@ class UnseenArmWarning(UserWarning):
 class Message(str):
     """The text of an error in two parts: the problem and the remedy, if there is one.
 
-    An error may be read far from where it was raised: an HTTP client cannot call `start(...)`. Code that passes it on
-    replaces the remedy with one that exists there; see `reworded`.
+    An error may be read far from where it was raised: an HTTP client cannot call `start(...)`. Code
+    that passes it on replaces the remedy with one that exists there; see `reworded`.
 
     >>> Message("loss = 7: must lie in [0, 1]", "scale it").remedy
     'scale it'
@@ -249,7 +253,8 @@ class Message(str):
 
 
 def reworded(error: Exception, *, argument: str | None = None, remedy: str | None = None) -> str:
-    """The message of an error for other readers, with another name of the argument or another remedy.
+    """The message of an error for other readers, with another name of the argument or another
+    remedy.
 
     A message without parts stays as it is.
 

@@ -1,6 +1,7 @@
 """Figures as values, and one colour-blind-safe style to draw them.
 
-A `Picture` describes a figure; `draw` makes a static version of it, and the report of the lab an interactive one.
+A `Picture` describes a figure; `draw` makes a static version of it, and the report of the lab an
+interactive one.
 """
 
 import math
@@ -32,7 +33,8 @@ NAMES = {
     "TopTwo": "Top two",
 }
 
-# Inches and points. A page on a phone is 358 pixels wide, and there the smallest text is 9 pixels high.
+# Inches and points. A page on a phone is 358 pixels wide, and there the smallest text is 9 pixels
+# high.
 WIDTH, SMALL = 4.8, 9.0
 DOTS_PER_INCH = 150
 
@@ -47,7 +49,8 @@ class Series(NamedTuple):
         label: the name in the legend.
         x: the places.
         y: the values.
-        band: its half-width, or two rows: how far it reaches below the values, and above them; None for no band.
+        band: its half-width, or two rows: how far it reaches below the values, and above them; None
+            for no band.
         style: the number of its colour in the palette.
         kind: "line", "points", or "fit", a thin line through points.
 
@@ -76,9 +79,11 @@ class Series(NamedTuple):
 
 
 def styles(labels: Sequence[str]) -> list[int]:
-    """The number of each policy's colour, by its label or name: the same in every figure for those in `NAMES`.
+    """The number of each policy's colour, by its label or name: the same in every figure for those
+    in `NAMES`.
 
-    A variant has the colour of its policy, unless the policy or another variant before it is there too.
+    A variant has the colour of its policy, unless the policy or another variant before it is there
+    too.
 
     >>> styles(["FTPL(c=4)", "EXP3", "Ladder", "Ladder(memory=None)"])
     [0, 2, 4, 1]
@@ -107,7 +112,9 @@ class Panel(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """One figure: panels in rows of `columns`, with a name for its files and a caption; `draw` has an example."""
+    """One figure: panels in rows of `columns`, with a name for its files and a caption; `draw` has
+    an example.
+    """
 
     name: str
     title: str
@@ -137,7 +144,8 @@ def draw(picture: Picture) -> "Figure":
     lines = title.count("\n") + any(panel.title for panel in picture.panels)
     head = 0.45 + 0.19 * lines + (0.0 if inside else 0.1 + 0.22 * -(-len(names) // beside))
     height = {1: 2.9, 2: 2.6}.get(rows, 2.1) * rows + head  # no taller than a screen
-    # Fixed margins, whatever layout the reader's settings ask for: Matplotlib draws everything twice to compute them.
+    # Fixed margins, whatever layout the reader's settings ask for: Matplotlib draws everything
+    # twice to compute them.
     figure = Figure(figsize=(width, height))
     figure.set_layout_engine("none")
     left, right, bottom, top = 0.75 / width, 0.3 / width, 0.55 / height, head / height
@@ -243,7 +251,9 @@ def _label_logs(axis: Any) -> None:
 
 
 def _lowest(series: Series) -> float:
-    """The lowest end of a curve or of a point's interval; a band may be cut, because it is only a spread."""
+    """The lowest end of a curve or of a point's interval; a band may be cut, because it is only a
+    spread.
+    """
     low = series.ends[0] if series.kind == "points" and series.band is not None else series.y
     return float(np.nanmin(low))
 

@@ -1,4 +1,6 @@
-"""Frozen descriptions, which print as the call that made them and survive a JSON round trip, and the checks of their parameters."""
+"""Frozen descriptions, which print as the call that made them and survive a JSON round trip, and
+the checks of their parameters.
+"""
 
 import math
 import os
@@ -174,7 +176,9 @@ def test_no_other_name_and_no_other_json_is_accepted() -> None:
 
 
 def test_a_class_of_ones_own_may_have_the_name_of_a_built_in_one() -> None:
-    """As when a later version gets a policy of that name: files mean that one, and yours is found by its module."""
+    """As when a later version gets a policy of that name: files mean that one, and yours is found
+    by its module.
+    """
     with dc.Policy.forget_new():
         own: Any = dataclass(frozen=True)(
             type("FTPL", (dc.FTPL,), {"__module__": "mine", "__annotations__": {}})

@@ -1,4 +1,6 @@
-"""Embeddings and texts as numbers: against slow twins, their laws, and what a learner makes of them."""
+"""Embeddings and texts as numbers: against slow twins, their laws, and what a learner makes of
+them.
+"""
 
 import hashlib
 import json

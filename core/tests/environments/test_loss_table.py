@@ -104,7 +104,9 @@ def test_a_recorded_log_is_its_own_losses_and_rows_are_means(tmp_path: Path) -> 
 
 
 def test_what_is_simulated_on_a_recorded_log_is_that_log(tmp_path: Path) -> None:
-    """Two constant arms 0.01 apart: coin tosses would hide for long which is better; the log shows it at once."""
+    """Two constant arms 0.01 apart: coin tosses would hide for long which is better; the log shows
+    it at once.
+    """
     path = tmp_path / "log.csv"
     path.write_text("left,right\n0.50,0.51\n")
     results = dc.simulate(dc.FollowTheLeader(), envs.LossTable(path), horizon=100, runs=20, seed=0)

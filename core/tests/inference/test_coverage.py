@@ -1,10 +1,13 @@
-"""The promise of the sequences: watched at every observation, everything in a family holds in 95 % of experiments.
+"""The promise of the sequences: watched at every observation, everything in a family holds in 95 %
+of experiments.
 
-`make test` plays two kinds of experiments a hundred times and `make test-slow` a few more; `DECOUPLED_COVERAGE=full` plays all
-of them 2,000 times and prints the rows that docs/inference.md sums up (`pytest -rP`).
+`make test` plays two kinds of experiments a hundred times and `make test-slow` a few more;
+`DECOUPLED_COVERAGE=full` plays all of them 2,000 times and prints the rows that docs/inference.md
+sums up (`pytest -rP`).
 
-A test fails if more experiments are wrong than 5 % of them would explain: 1 in 1,000 would be by chance if exactly 5 %
-were wrong. The sequences are wrong less often than that. The tests can fail: see those with a broken boundary.
+A test fails if more experiments are wrong than 5 % of them would explain: 1 in 1,000 would be by
+chance if exactly 5 % were wrong. The sequences are wrong less often than that. The tests can fail:
+see those with a broken boundary.
 """
 
 import math
@@ -41,7 +44,8 @@ RISK, FALSE_ALARM = 0.05, 1e-3
 
 POLICIES = {"FTPL()": dc.FTPL(), "Ladder()": dc.Ladder()}
 WORLDS = {"stationary": stationary, "alternating": alternating}
-# Where a difference of arms may be thought to be above 0 and is not: arms that are equal, and arms that take turns.
+# Where a difference of arms may be thought to be above 0 and is not: arms that are equal, and arms
+# that take turns.
 HARD = {"equal": equal, "turning": turning}
 TRAFFIC: dict[str, dict[str, Any]] = {
     "direct": {},
@@ -180,7 +184,9 @@ def test_pairs_hold_at_every_look_in_95_percent_of_experiments(cell: Cell) -> No
 
 
 def break_the_boundary(monkeypatch: pytest.MonkeyPatch, times: float, start: float) -> None:
-    """Make the price for the spread so many times too small; 4 makes intervals half as wide. Bets begin with so much."""
+    """Make the price for the spread so many times too small; 4 makes intervals half as wide. Bets
+    begin with so much.
+    """
     monkeypatch.setattr(boundary, "PSI", boundary.PSI / times)
     monkeypatch.setattr(boundary, "PSI_DIFFERENCE", boundary.PSI_DIFFERENCE / times)
     monkeypatch.setattr(watching, "margin", times)
@@ -195,8 +201,8 @@ def test_a_narrow_boundary_is_noticed(
 ) -> None:
     """Intervals a third as wide, and half as wide, which takes more runs.
 
-    Of the family that notices least, 53 % and 13 % of the experiments are wrong, which is five standard errors or more
-    above what is allowed: a false alarm in a million seeds.
+    Of the family that notices least, 53 % and 13 % of the experiments are wrong, which is five
+    standard errors or more above what is allowed: a false alarm in a million seeds.
     """
     break_the_boundary(monkeypatch, narrower**2, 40.0)
     cell: Cell = (2, "Ladder()", "stationary", "direct")
@@ -213,8 +219,8 @@ def test_the_intervals_that_are_judged_are_those_that_users_have(
 ) -> None:
     """With a broken boundary and a high risk, many intervals are wrong, and both ways say which.
 
-    At a risk of 0.9 all are wrong in every other seed; at 0.3 about 9 of 16. All or none would be in fewer than one seed
-    in 10,000: 30 % of the differences are wrong, and 79 % of the arms.
+    At a risk of 0.9 all are wrong in every other seed; at 0.3 about 9 of 16. All or none would be
+    in fewer than one seed in 10,000: 30 % of the differences are wrong, and 79 % of the arms.
     """
     break_the_boundary(monkeypatch, 16.0, 2.0)
     cell: Cell = (2, "Ladder()", "alternating", "direct")
@@ -230,7 +236,9 @@ def test_the_intervals_that_are_judged_are_those_that_users_have(
 
 
 def watched(run: Run, risk: float) -> dict[str, bool]:
-    """Whether the intervals of `Sequences` for two arms are ever wrong, with weights only and with laws."""
+    """Whether the intervals of `Sequences` for two arms are ever wrong, with weights only and with
+    laws.
+    """
     wrong = {"arms": False, "weighted": False, "paired": False}
     assert run.laws is not None
     gap = run.means[:, 0] - run.means[:, 1]

@@ -1,4 +1,6 @@
-"""A log judged offline: the estimates by their definitions, every form of a log and of a candidate, tags, and refusals."""
+"""A log judged offline: the estimates by their definitions, every form of a log and of a candidate,
+tags, and refusals.
+"""
 
 import csv
 import json
@@ -47,7 +49,9 @@ def candidate(log: Any, policy: Any, **options: Any) -> Any:
 
 
 def test_estimates_are_those_of_their_definitions_and_intervals_hold_the_truth() -> None:
-    """A false alarm in at most one seed of 20: that is the risk of the intervals of a result together."""
+    """A false alarm in at most one seed of 20: that is the risk of the intervals of a result
+    together.
+    """
     loss = np.array([row["loss"] for row in ROWS])
     weight = np.array([(row["explore"] == "b") / row["propensity"] for row in ROWS])
     model, total, count = [], 0.5, 1
@@ -163,7 +167,9 @@ def test_rows_that_tell_nothing_are_left_out(
 
 
 def test_rows_after_one_that_is_pending_wait() -> None:
-    """Whose losses have come by now may depend on the arm. After 1,000 rows it is not waited for any longer."""
+    """Whose losses have come by now may depend on the arm. After 1,000 rows it is not waited for
+    any longer.
+    """
     rows = [
         {**row, "seq": place, "settled_seq": None, "status": "applied"}
         for place, row in enumerate(ROWS)
@@ -193,7 +199,9 @@ def as_of(rows: list[dict[str, Any]], now: int) -> list[dict[str, Any]]:
 
 
 def test_a_log_that_grows_is_a_beginning_of_the_same_rows_at_every_length() -> None:
-    """Then each look is at one supermartingale. Before, a loss that came after it was given up went among earlier ones."""
+    """Then each look is at one supermartingale. Before, a loss that came after it was given up went
+    among earlier ones.
+    """
     luck = np.random.default_rng(4)
     rows = []
     for place, row in enumerate(logged(2_600, seed=3)):
@@ -221,8 +229,8 @@ def test_a_log_that_grows_is_a_beginning_of_the_same_rows_at_every_length() -> N
 
 
 def test_a_loss_that_was_declared_for_what_expires_counts() -> None:
-    # Arm "a" is the best of those that answer, and half of its decisions expire, at a loss of 1. A false alarm in at
-    # most one seed of 20.
+    # Arm "a" is the best of those that answer, and half of its decisions expire, at a loss of 1. A
+    # false alarm in at most one seed of 20.
     rng = np.random.default_rng(seeded(1))
     rows = [
         {**row, "status": "expired", "loss": 1.0}
@@ -249,7 +257,8 @@ def test_a_decision_that_is_there_twice_is_refused() -> None:
 
 
 def test_an_interval_that_is_empty_says_so(tmp_path: Path) -> None:
-    # Losses of 0 and of 1 with weights that cannot both be right: no mean loss agrees with 1,000 of each.
+    # Losses of 0 and of 1 with weights that cannot both be right: no mean loss agrees with 1,000 of
+    # each.
     rows = [
         {"explore": "a", "exploit": "a", "propensity": 0.2, "loss": n % 2} for n in range(2_000)
     ]
@@ -283,8 +292,8 @@ def test_losses_are_shown_in_their_range_and_the_standard_game_has_what_was_serv
 
 
 def test_without_drift_intervals_are_narrower_and_need_no_propensities() -> None:
-    # The arm that is explored least has 0.64 of the width, with a standard error of 0.05 over seeds. The one that is
-    # explored most may have a wider interval, in one seed of 16.
+    # The arm that is explored least has 0.64 of the width, with a standard error of 0.05 over
+    # seeds. The one that is explored most may have a wider interval, in one seed of 16.
     narrow = dc.evaluate(ROWS, policy="b", drift=False)
     widths = [[each.high - each.low for each in result.arms] for result in (narrow, RESULT)]
     assert widths[0][2] < widths[1][2]
@@ -345,10 +354,11 @@ def without(log: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_predictions_make_the_estimate_less_noisy_and_never_biased() -> None:
-    """60 logs of 200 rows, each against the mean of what it expected. A false alarm in at most 1 of 10,000 seeds.
+    """60 logs of 200 rows, each against the mean of what it expected. A false alarm in at most 1 of
+    10,000 seeds.
 
-    Means are compared at five standard errors. Predictions that are off leave 0.59 and 0.52 of the noise, and over seeds
-    these shares have standard errors of 0.08 and 0.07.
+    Means are compared at five standard errors. Predictions that are off leave 0.59 and 0.52 of the
+    noise, and over seeds these shares have standard errors of 0.08 and 0.07.
     """
     for wrong in (0.0, 0.04):
         logs = [predicted_rows(200, seed, 0.02, wrong) for seed in range(60)]

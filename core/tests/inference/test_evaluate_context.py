@@ -1,4 +1,6 @@
-"""A log with contexts judged offline: rules that look at the context, and a regression that narrows the intervals."""
+"""A log with contexts judged offline: rules that look at the context, and a regression that narrows
+the intervals.
+"""
 
 import csv
 import json
@@ -27,7 +29,9 @@ def best(context: Mapping[str, Any]) -> str:
 
 
 def logged(rounds: int, seed: int, late: int = 0) -> tuple[list[dict[str, Any]], float]:
-    """A log whose exploration depends on the context and on what was seen, and the value of `best` on it."""
+    """A log whose exploration depends on the context and on what was seen, and the value of `best`
+    on it.
+    """
     rng = np.random.default_rng(seeded(seed))
     rows, value, total = [], 0.0, 0.0
     for n in range(rounds):
@@ -145,7 +149,8 @@ def test_doubly_robust_is_that_of_an_obvious_twin(late: int) -> None:
 
 
 def test_the_regression_does_not_bias() -> None:
-    # 100 logs. Beyond 4.5 standard errors by chance: 7 in a million, by the normal law. A bias of 0.015 would be seen.
+    # 100 logs. Beyond 4.5 standard errors by chance: 7 in a million, by the normal law. A bias of
+    # 0.015 would be seen.
     apart = []
     for seed in range(100):
         rows, value = logged(60, seed)
@@ -158,7 +163,8 @@ def test_the_regression_does_not_bias() -> None:
 
 
 def test_intervals_hold_together_at_several_looks() -> None:
-    # 40 experiments, each looked at twice: more are wrong by chance in 1 of 1,000, if a risk of 5 % is all used.
+    # 40 experiments, each looked at twice: more are wrong by chance in 1 of 1,000, if a risk of 5 %
+    # is all used.
     wrong = 0
     for seed in range(40):
         rows, _ = logged(300, seed)
@@ -190,7 +196,8 @@ def width(interval: Any) -> float:
 
 
 def test_the_regression_narrows_the_intervals() -> None:
-    """The medians of five logs. In one log of ten, the weights happen to make an interval without the model narrow, too.
+    """The medians of five logs. In one log of ten, the weights happen to make an interval without
+    the model narrow, too.
 
     So a median is off in one seed of 100.
     """
@@ -269,7 +276,8 @@ def test_many_values_share_a_column_and_numbers_that_never_vary_do_no_harm() -> 
 
 
 def test_time_and_columns_do_not_grow_with_the_square_of_fields() -> None:
-    # Every decision with fields of its own: the model uses those that most of them have, and says so.
+    # Every decision with fields of its own: the model uses those that most of them have, and says
+    # so.
     rng = np.random.default_rng(seeded(1))
     rows = [
         {**row, "context": {"kind": row["context"]["kind"], f"only-{n}": "x"}}

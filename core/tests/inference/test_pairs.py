@@ -1,4 +1,6 @@
-"""Pairs of arms: what is bet on them by its definition, what is settled, and that this stays and agrees with everything."""
+"""Pairs of arms: what is bet on them by its definition, what is settled, and that this stays and
+agrees with everything.
+"""
 
 import json
 from collections.abc import Iterator
@@ -45,7 +47,9 @@ def fed(seen: list[Observation], arms: int, **options: Any) -> Sequences:
 
 
 def labelled(seen: list[Observation], share: float) -> list[Observation]:
-    """The same rounds with estimates by labels, which a share of the later ones has, on the map from [1 - 1/share, 1/share]."""
+    """The same rounds with estimates by labels, which a share of the later ones has, on the map
+    from [1 - 1/share, 1/share].
+    """
     rng, found, width = np.random.default_rng(1), [], 2.0 / share - 1.0
     for number, each in enumerate(seen):
         rho, expected = 1.0 if number < 50 else share, 0.5
@@ -58,7 +62,9 @@ def labelled(seen: list[Observation], share: float) -> list[Observation]:
 def parts(
     seen: list[Observation], one: int, two: int, width: float = 1.0
 ) -> tuple[list[float], list[float]]:
-    """What is bet on "arm one is worse than arm two" in each round, and its weight, by the definition."""
+    """What is bet on "arm one is worse than arm two" in each round, and its weight, by the
+    definition.
+    """
     level, bet_on, weights = 0.5, [], []
     for explore, weight, loss, _, available, law, rho in seen:
         assert weight is not None
@@ -175,7 +181,9 @@ def test_it_stays_out_also_by_the_losses_seen() -> None:
 
 
 def test_evidence_from_weights_alone_and_with_laws_is_one() -> None:
-    """A log that decided, and then observations with their laws: nothing is dropped, and nothing is spent twice."""
+    """A log that decided, and then observations with their laws: nothing is dropped, and nothing is
+    spent twice.
+    """
     learner = dc.Ladder().start(["a", "b"], seed=7)
     learner.watch()
     rng = np.random.default_rng(1)
@@ -246,7 +254,9 @@ def test_at_the_hundred_and_first_arm_nothing_is_forgotten() -> None:
 
 
 def test_estimates_are_of_the_rounds_that_compare() -> None:
-    """Two arms are compared when losses are high, and one of them alone is explored when they are low."""
+    """Two arms are compared when losses are high, and one of them alone is explored when they are
+    low.
+    """
     sequences, rng = Sequences(3), np.random.default_rng(5)
     for n in range(900):
         high = n < 300
@@ -274,7 +284,9 @@ def test_estimates_are_of_the_rounds_that_compare() -> None:
 
 @pytest.mark.parametrize(("means", "most"), [([0.45, 0.35, 0.2], 700), ([0.5, 0.6, 0.6], 2_850)])
 def test_a_verdict_comes_soon(means: list[float], most: int) -> None:
-    """The median of eight experiments; by the bound of sums and squares it took 1,200 and 3,925 observations."""
+    """The median of eight experiments; by the bound of sums and squares it took 1,200 and 3,925
+    observations.
+    """
     counts = []
     for seed in range(8):
         learner, rng = dc.Ladder().start(len(means), seed), np.random.default_rng(seed)

@@ -1,4 +1,6 @@
-"""The sequences as a book-keeper: their sums, what counts where, how they are saved, and what they refuse."""
+"""The sequences as a book-keeper: their sums, what counts where, how they are saved, and what they
+refuse.
+"""
 
 import gc
 import json
@@ -50,7 +52,9 @@ def fed(rounds: list[dict[str, Any]], arms: int, **options: Any) -> Sequences:
 
 
 def slow_lower(numbers: Any, risk: float, least: float, guesses: Any) -> float:
-    """The bound by its definition: the mean at which the average of all terms is 1 / risk, found by halving."""
+    """The bound by its definition: the mean at which the average of all terms is 1 / risk, found by
+    halving.
+    """
     values = np.asarray(numbers, np.float64)
 
     def wealth(mean: float) -> float:

@@ -1,4 +1,6 @@
-"""Verdicts: what is said when, how sure it is, that a sentence follows from the sequences, and alarms after a verdict."""
+"""Verdicts: what is said when, how sure it is, that a sentence follows from the sequences, and
+alarms after a verdict.
+"""
 
 import json
 from typing import Any
@@ -111,7 +113,9 @@ def test_retired_arms_are_not_judged_and_old_sums_are_read() -> None:
 
 
 def test_a_verdict_says_when_it_was_decided_and_what_the_evidence_is_now() -> None:
-    """The arm that is out becomes the better one. It stays out, as of then, and no level is shown as if it held now."""
+    """The arm that is out becomes the better one. It stays out, as of then, and no level is shown
+    as if it held now.
+    """
     sequences = Sequences(2)
     for n in range(200):
         sequences.update(n % 2, 2.0, 0.9 if n % 2 == 0 else 0.1, law=[0.5, 0.5])
@@ -131,10 +135,12 @@ def test_a_verdict_says_when_it_was_decided_and_what_the_evidence_is_now() -> No
 
 
 def test_under_drift_a_verdict_is_about_rounds_weighted_by_the_chance_to_explore_both() -> None:
-    """The arm with the smaller running mean is out, rightly: where both could be explored, it was the worse one.
+    """The arm with the smaller running mean is out, rightly: where both could be explored, it was
+    the worse one.
 
-    In a third of the rounds the law is even and arm 0 is worse by 0.4; in the others arm 0 is nearly never explored and
-    better by 0.6. So the weighted mean difference is 0.1 and more at every moment, and the plain one is -0.2 at the end.
+    In a third of the rounds the law is even and arm 0 is worse by 0.4; in the others arm 0 is
+    nearly never explored and better by 0.6. So the weighted mean difference is 0.1 and more at
+    every moment, and the plain one is -0.2 at the end.
     """
     sequences, rng = Sequences(2), np.random.default_rng(5)
     weighted = plain = 0.0
@@ -151,7 +157,9 @@ def test_under_drift_a_verdict_is_about_rounds_weighted_by_the_chance_to_explore
 
 
 def test_many_arms_are_compared_with_the_best_of_them_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left out changes no verdict here: the evidence against an arm comes from a rival with many gains."""
+    """What is left out changes no verdict here: the evidence against an arm comes from a rival with
+    many gains.
+    """
     means = [0.95] * 119
     means.insert(40, 0.02)
     sequences = played(means, 4_000)
@@ -170,7 +178,9 @@ def lookout_for(decided: int, arms: int, every: float) -> Lookout:
 
 
 def gains(decided: int, seen: list[Observation]) -> list[dict[int, float]]:
-    """What is bet on in each round, by rival, as the module says it; rivals that a round does not compare are left out."""
+    """What is bet on in each round, by rival, as the module says it; rivals that a round does not
+    compare are left out.
+    """
     level, found = 0.5, []
     for explore, weight, loss, _, available, law, rho in seen:
         above, gain = rho * (loss - level), dict[int, float]()
@@ -231,7 +241,9 @@ def test_it_is_a_sum_of_e_processes_that_start_at_every_round() -> None:
 
 
 def alarms(means: list[float], decided: int, runs: int, looks: int, every: float) -> int:
-    """How many runs raise an alarm within so many looks by an even law: many runs of the sum at once, as above."""
+    """How many runs raise an alarm within so many looks by an even law: many runs of the sum at
+    once, as above.
+    """
     rng, arms = np.random.default_rng(11), len(means)
     level, wealth, raised = np.full(runs, 0.5), np.zeros((runs, arms - 1)), np.zeros(runs, bool)
     rivals = np.array([arm for arm in range(arms) if arm != decided])
@@ -250,7 +262,9 @@ def alarms(means: list[float], decided: int, runs: int, looks: int, every: float
     [([0.3, 0.3], 20_000, 100_000), ([0.3] * 4, 300, 1_000), ([0.2, 0.3], 300, 1_000)],
 )
 def test_false_alarms_are_as_rare_as_stated(means: list[float], looks: int, every: float) -> None:
-    """At most looks / every of 300 runs, and 4 standard deviations more: a true claim fails in fewer than 1 of 10^4 seeds."""
+    """At most looks / every of 300 runs, and 4 standard deviations more: a true claim fails in
+    fewer than 1 of 10^4 seeds.
+    """
     runs, share = 300, looks / every
     assert (
         alarms(means, 0, runs, looks, every)
@@ -259,7 +273,9 @@ def test_false_alarms_are_as_rare_as_stated(means: list[float], looks: int, ever
 
 
 def test_false_alarms_of_the_lookout_itself_are_as_rare_as_stated_and_a_change_raises_one() -> None:
-    """At most 200 of 300 runs, and 4 standard deviations more. About 55 are found, and at half the threshold 248."""
+    """At most 200 of 300 runs, and 4 standard deviations more. About 55 are found, and at half the
+    threshold 248.
+    """
     rng, law, raised = np.random.default_rng(12), np.full(4, 0.25), 0
     for _ in range(300):
         lookout, sequences = lookout_for(0, 4, every=150.0), Sequences(4)
@@ -271,16 +287,19 @@ def test_false_alarms_of_the_lookout_itself_are_as_rare_as_stated_and_a_change_r
             )
         raised += lookout.alarm.raised > 0
     assert 20 < raised <= 200 + 4.0 * (200.0 / 3.0) ** 0.5
-    # A median of 900 looks until 100,000 for a difference of 0.1 (3,000 fail in fewer than 1 of 1,000 runs).
+    # A median of 900 looks until 100,000 for a difference of 0.1 (3,000 fail in fewer than 1 of
+    # 1,000 runs).
     assert alarms([0.3, 0.2], 0, 300, 3_000, 100_000) >= 297
     assert alarms([0.7, 0.3], 0, 300, 400, 100_000) >= 297
 
 
 def test_an_arm_is_best_only_by_its_own_pairs_and_the_same_rounds() -> None:
-    """Arm 1 rules arm 0 out, the order changes, and arm 2 is ruled out by arm 1: nobody compared arm 1 with arm 0 since.
+    """Arm 1 rules arm 0 out, the order changes, and arm 2 is ruled out by arm 1: nobody compared
+    arm 1 with arm 0 since.
 
-    A false "is better than every other arm" has at most the probability 5 % in a run, so 7 or more false ones in 40 runs
-    have at most 0.4 %. When any arm could rule out any other, 19 were false here.
+    A false "is better than every other arm" has at most the probability 5 % in a run, so 7 or more
+    false ones in 40 runs have at most 0.4 %. When any arm could rule out any other, 19 were false
+    here.
     """
     early = np.array([0.6, 0.2, 0.4])
     late = np.array([0.0, 0.6, 0.5])
@@ -339,7 +358,9 @@ def test_arms_that_come_begin_a_stretch_that_all_pairs_share() -> None:
 
 
 def test_a_decision_needs_all_pairs_at_one_moment() -> None:
-    """Arm 0 beats arm 1 first and then falls back; when it beats arm 2, arm 1 is level, so that it waits for arm 1 again."""
+    """Arm 0 beats arm 1 first and then falls back; when it beats arm 2, arm 1 is level, so that it
+    waits for arm 1 again.
+    """
     sequences = Sequences(3)
 
     def feed(rounds: int, *losses: float) -> None:

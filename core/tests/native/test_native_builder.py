@@ -207,7 +207,8 @@ for export in catalogue.group(catalogue.COMMON).exports:
 
 
 def test_objects_for_aarch64(tmp_path: Path) -> None:
-    # With the settings of a build on such a machine: the C library, and no features of this processor.
+    # With the settings of a build on such a machine: the C library, and no features of this
+    # processor.
     settings = {**build.compiler_settings(("generic",)), "PYTHONPATH": str(ROOT / "src")}
     names = ("draw_loss", "merge_groups")  # the first calls the C library
     ran("-c", OBJECTS, tmp_path, *names, **settings)  # type: ignore[arg-type]

@@ -1,7 +1,9 @@
-"""Every function that ships gives the bits of its source, run as plain Python and as Numba compiles it.
+"""Every function that ships gives the bits of its source, run as plain Python and as Numba compiles
+it.
 
-Plain Python is compared for all functions, since nothing has to be compiled for that. Numba's code is compared for a
-few policies. DECOUPLED_TWINS=all compares it for all of them, which takes minutes: `make twins`.
+Plain Python is compared for all functions, since nothing has to be compiled for that. Numba's code
+is compared for a few policies. DECOUPLED_TWINS=all compares it for all of them, which takes
+minutes: `make twins`.
 """
 
 import json

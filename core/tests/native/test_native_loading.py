@@ -78,7 +78,8 @@ def test_nothing_of_the_package_needs_a_compiler_or_loads_one() -> None:
     for policy in ("FTPL()", "Ladder()"):
         done = python(code.format(policy))
         assert done.returncode == 0, done.stderr
-    # Parameters of a policy of ours with functions of another: the library's code for them is not meant.
+    # Parameters of a policy of ours with functions of another: the library's code for them is not
+    # meant.
     from decoupled.policies import avner, exp3
 
     assert not load.admit(avner.Params, (avner.init, exp3.decide, avner.update))

@@ -1,4 +1,6 @@
-"""The wheel is what users get: installed with NumPy alone into an empty environment, it decides at once."""
+"""The wheel is what users get: installed with NumPy alone into an empty environment, it decides at
+once.
+"""
 
 import os
 import re
@@ -53,7 +55,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def environment(built: Path, folder: Path, *packages: str) -> Path:
-    """The interpreter of an environment with the wheel and some packages of this one; nothing is downloaded."""
+    """The interpreter of an environment with the wheel and some packages of this one; nothing is
+    downloaded.
+    """
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     [site] = folder.glob("lib/python*/site-packages")
     [wheel] = built.glob("*.whl")

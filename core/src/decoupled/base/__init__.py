@@ -1,4 +1,6 @@
-"""Helpers that packages built on this one share: checked numbers, names, files written whole, optional packages."""
+"""Helpers that packages built on this one share: checked numbers, names, files written whole,
+optional packages.
+"""
 
 from .lazy import attach
 

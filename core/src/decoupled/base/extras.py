@@ -1,4 +1,6 @@
-"""Optional dependencies: what each extra brings, and an error that names the extra where one is missing."""
+"""Optional dependencies: what each extra brings, and an error that names the extra where one is
+missing.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -33,7 +35,8 @@ EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in m
 
 @contextmanager
 def needed_for(purpose: str, otherwise: str = "") -> Iterator[None]:
-    """Wrap imports of optional packages: if one is missing, the error says what needs it, its extra, and what else to do.
+    """Wrap imports of optional packages: if one is missing, the error says what needs it, its
+    extra, and what else to do.
 
     >>> with needed_for("a plot"):
     ...     import matplotlib
@@ -73,7 +76,9 @@ def skip_failing_imports(*modules: str) -> None:
 def as_missing_extra(
     error: ModuleNotFoundError, purpose: str, otherwise: str = "", extras: str | None = None
 ) -> MissingExtraError | None:
-    """The error that names the extra, or all the `extras` that the purpose needs; None for a module that belongs to none."""
+    """The error that names the extra, or all the `extras` that the purpose needs; None for a module
+    that belongs to none.
+    """
     module = (error.name or "").partition(".")[0]
     extra = EXTRA_OF.get(module)
     if extra is None:

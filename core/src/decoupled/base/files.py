@@ -68,7 +68,9 @@ def replacing(
 
 
 def remove_abandoned(folder: Path, name: str | None = None) -> None:
-    """Remove the unfinished files of killed processes: those that were to become the file `name`, or any."""
+    """Remove the unfinished files of killed processes: those that were to become the file `name`,
+    or any.
+    """
     target = ".+" if name is None else re.escape(name)
     pattern = re.compile(rf"{re.escape(TEMPORARY)}{target}\.[0-9a-f]{{16}}")
     with suppress(OSError), os.scandir(folder) as entries:
@@ -78,7 +80,9 @@ def remove_abandoned(folder: Path, name: str | None = None) -> None:
 
 
 def _linked(temporary: Path, target: Path) -> bool:
-    """Link a finished file to its name, which must not exist. Return False if the file system has no links."""
+    """Link a finished file to its name, which must not exist. Return False if the file system has
+    no links.
+    """
     try:
         os.link(temporary, target)
     except FileExistsError:
@@ -115,7 +119,8 @@ def with_checksum(body: bytes) -> bytes:
 
 
 def read_with_checksum(path: str | os.PathLike[str]) -> bytes | None:
-    """The body of a file that begins with its checksum; None if it is missing, truncated or altered.
+    """The body of a file that begins with its checksum; None if it is missing, truncated or
+    altered.
 
     >>> read_with_checksum("no such file") is None
     True

@@ -1,14 +1,14 @@
 """Names that a package imports when they are first used, so that importing the package is quick.
 
-The stub `__init__.pyi` is the one list of what a package exports: type checkers and editors read it, and at run
-time `attach` does. It holds three kinds of lines:
+The stub `__init__.pyi` is the one list of what a package exports: type checkers and editors read
+it, and at run time `attach` does. It holds three kinds of lines:
 
     from .ftpl import FTPL as FTPL              # a name, and the file that defines it
     from . import environments as environments  # a module of the package
     from .policies import *                     # every name of another package's stub
 
-A comment such as `# needs httpx` after a name says which optional package it needs. `import *` leaves that name out, and
-`dir()` does where the package is not installed.
+A comment such as `# needs httpx` after a name says which optional package it needs. `import *`
+leaves that name out, and `dir()` does where the package is not installed.
 """
 
 import os

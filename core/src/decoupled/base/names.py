@@ -1,4 +1,6 @@
-"""The names of experiments, tenants and tags: one rule, by which each is a segment of a path, a label and a file name."""
+"""The names of experiments, tenants and tags: one rule, by which each is a segment of a path, a
+label and a file name.
+"""
 
 import re
 from collections.abc import Sequence
@@ -37,10 +39,11 @@ LONGEST = 30  # characters; longer labels are shortened
 
 
 def short_labels(shown: Sequence[Description]) -> list[str]:
-    """A name for each description in a legend or a table: different names for different descriptions.
+    """A name for each description in a legend or a table: different names for different
+    descriptions.
 
-    A short label stays as it is. A long one keeps as many of its first parameters as fit; "…" stands for the others. If two
-    would have the same name, both keep their labels.
+    A short label stays as it is. A long one keeps as many of its first parameters as fit; "…"
+    stands for the others. If two would have the same name, both keep their labels.
 
     >>> import decoupled as dc
     >>> tuned = dc.Ladder(mean_rate=0.5, hedge_rate=0.25, uniform_share=0.125)
@@ -72,7 +75,9 @@ def _call(name: str, parameters: Sequence[str]) -> str:
 
 
 def _changed_parameters(description: Description) -> list[str]:
-    """The parameters that are not at their defaults, as in a call; a description in it has its short label."""
+    """The parameters that are not at their defaults, as in a call; a description in it has its
+    short label.
+    """
     texts = []
     for field in fields(description):  # type: ignore[arg-type]
         value = getattr(description, field.name)

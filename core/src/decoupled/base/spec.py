@@ -1,4 +1,6 @@
-"""Frozen descriptions: values that print as the call that created them and survive a JSON round trip."""
+"""Frozen descriptions: values that print as the call that created them and survive a JSON round
+trip.
+"""
 
 import json
 from collections.abc import Container, Iterator
@@ -17,9 +19,10 @@ from .lazy import exports
 class Description:
     """The base of policies and environments, which are frozen dataclasses.
 
-    The JSON is the name of the class and its parameters, `{"name": "FTPL", "alpha": 3.0, ...}`. Every concrete
-    subclass is registered by name when it is defined. Of two with one name, the package's own has it, so that a file means
-    the same everywhere; the other is called by its module, too: `{"name": "mine.FTPL"}`.
+    The JSON is the name of the class and its parameters, `{"name": "FTPL", "alpha": 3.0, ...}`.
+    Every concrete subclass is registered by name when it is defined. Of two with one name, the
+    package's own has it, so that a file means the same everywhere; the other is called by its
+    module, too: `{"name": "mine.FTPL"}`.
     """
 
     kind: ClassVar[str]
@@ -71,7 +74,8 @@ class Description:
 
     @property
     def label(self) -> str:
-        """A short name for tables and figures: the name, and the parameters that differ from their defaults.
+        """A short name for tables and figures: the name, and the parameters that differ from their
+        defaults.
 
         >>> import decoupled as dc
         >>> dc.FTPL().label, dc.FTPL(c=4).label
@@ -89,7 +93,8 @@ class Description:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The name and every parameter, also those at their defaults, which `print` may leave out, as plain values.
+        """The name and every parameter, also those at their defaults, which `print` may leave out,
+        as plain values.
 
         >>> import decoupled as dc
         >>> dc.TsallisINF().to_dict()["schedule"]
@@ -111,7 +116,8 @@ class Description:
     def from_dict(cls, values: dict[str, Any]) -> Self:
         """Read what `to_dict` wrote. Missing parameters take their defaults.
 
-        Parameters that were added since it was written take the value that stands for the behaviour before.
+        Parameters that were added since it was written take the value that stands for the behaviour
+        before.
 
         Args:
             values: what `to_dict` returned: the name of the class, and its parameters.
@@ -174,9 +180,11 @@ class Description:
     @classmethod
     @contextmanager
     def forget_new(cls) -> Iterator[None]:
-        """Forget, at the end of the block, the names of classes of this family that were defined in it.
+        """Forget, at the end of the block, the names of classes of this family that were defined in
+        it.
 
-        It is for tests that define classes, so that other tests do not list them, or may use their names again.
+        It is for tests that define classes, so that other tests do not list them, or may use their
+        names again.
 
         >>> import decoupled as dc
         >>> with dc.Policy.forget_new():
@@ -201,7 +209,8 @@ class Description:
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Examples to test the class with: usually the defaults, then one for each option that changes the behaviour.
+        """Examples to test the class with: usually the defaults, then one for each option that
+        changes the behaviour.
 
         The contract suite of this package runs every test with every example.
 
@@ -226,7 +235,9 @@ class Description:
 
     @classmethod
     def find(cls, name: object) -> type[Self] | None:
-        """The class with this name, or with its module before it (`mine.FTPL`) if it is defined; None if there is none."""
+        """The class with this name, or with its module before it (`mine.FTPL`) if it is defined;
+        None if there is none.
+        """
         if not isinstance(name, str):
             return None
         cls._load(name)

@@ -1,4 +1,6 @@
-"""One reader of tables in files, for logs, losses and contexts: CSV with NumPy alone, Parquet with pyarrow."""
+"""One reader of tables in files, for logs, losses and contexts: CSV with NumPy alone, Parquet with
+pyarrow.
+"""
 
 import csv
 from collections.abc import Iterable, Sequence
@@ -28,13 +30,14 @@ _REMEDY = "export it again, or save it as CSV in UTF-8"
 def read_columns(path: Path, place: str, wanted: Sequence[str] | None = None) -> dict[str, Any]:
     r"""Read the columns of a .parquet file, or of any other file as CSV with a header of names.
 
-    A cell of a CSV file is a text; `as_numbers` and `as_values` say what it means. A column of Parquet is an array of
-    numbers, or a list with None where a value is missing.
+    A cell of a CSV file is a text; `as_numbers` and `as_values` say what it means. A column of
+    Parquet is an array of numbers, or a list with None where a value is missing.
 
     Args:
         path: the file.
         place: what an error calls the file.
-        wanted: the columns to read, of which some may be missing. None reads all, and then each needs a name of its own.
+        wanted: the columns to read, of which some may be missing. None reads all, and then each
+            needs a name of its own.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "log.csv"
@@ -137,7 +140,8 @@ def listed(column: Any) -> Any:
 
 
 def as_numbers(cells: Sequence[str]) -> Floats | int:
-    """The cells of a CSV file as numbers, NaN where one is missing; the row of the first cell that is a word.
+    """The cells of a CSV file as numbers, NaN where one is missing; the row of the first cell that
+    is a word.
 
     >>> as_numbers(("0.5", "", "True")), as_numbers(("0.5", "high"))
     (array([0.5, nan, 1. ]), 1)
@@ -152,7 +156,9 @@ def as_numbers(cells: Sequence[str]) -> Floats | int:
 
 
 def _number(cell: str) -> float | None:
-    """What a cell means as a number: NaN if it is missing, 1 or 0 for a truth value, None for a word."""
+    """What a cell means as a number: NaN if it is missing, 1 or 0 for a truth value, None for a
+    word.
+    """
     if cell in _BOOLEANS:
         return float(_BOOLEANS[cell])
     if cell.strip() in MISSING_WORDS:
@@ -166,7 +172,8 @@ def _number(cell: str) -> float | None:
 
 
 def as_values(cells: Iterable[Any]) -> list[Any]:
-    """The cells of a CSV file as what they all are: truth values, numbers or texts, None where one is missing.
+    """The cells of a CSV file as what they all are: truth values, numbers or texts, None where one
+    is missing.
 
     >>> as_values(("3", "", "4")), as_values(("True", "False")), as_values(("law", "3"))
     ([3.0, None, 4.0], [True, False], ['law', '3'])

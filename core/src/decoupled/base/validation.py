@@ -8,7 +8,8 @@ from numbers import Real
 from ..errors import ParameterError, near_name
 
 MOST_ROUNDS = 10**15  # whole numbers up to here are exact as floats
-# Far below any real propensity, and far enough from overflow that no sum of squared weights reaches it.
+# Far below any real propensity, and far enough from overflow that no sum of squared weights reaches
+# it.
 LEAST_PROPENSITY = 1e-50
 LEAST_RISK = 1e-100  # shared by any number of statements it is still a number whose inverse is one
 
@@ -62,7 +63,9 @@ def is_missing(value: object) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a real number or a boolean, including very large numbers, NaN and infinities."""
+    """Whether a value is a real number or a boolean, including very large numbers, NaN and
+    infinities.
+    """
     return isinstance(value, Real) or as_loss(value) is not None
 
 

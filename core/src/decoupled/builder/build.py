@@ -1,4 +1,6 @@
-"""Compile everything in several processes, link it, and write the manifest. An interrupted build goes on where it was."""
+"""Compile everything in several processes, link it, and write the manifest. An interrupted build
+goes on where it was.
+"""
 
 import gc
 import hashlib
@@ -58,7 +60,9 @@ class Progress:
 
 
 class Built(NamedTuple):
-    """The result of a group: rows of the manifest, omitted functions with the reason, and processor time in seconds."""
+    """The result of a group: rows of the manifest, omitted functions with the reason, and processor
+    time in seconds.
+    """
 
     label: str
     functions: dict[str, dict[str, Any]]
@@ -88,7 +92,9 @@ class Kept(NamedTuple):
             write_atomically(self._path(family), with_checksum(pickle.dumps((built, objects))))
 
     def restore(self, family: Sequence[str], scratch: Path) -> list[Built] | None:
-        """What was built of a family, with its objects put back into `scratch`; None if it was not kept."""
+        """What was built of a family, with its objects put back into `scratch`; None if it was not
+        kept.
+        """
         body = read_with_checksum(self._path(family))
         if body is None:
             return None
@@ -110,7 +116,9 @@ class UnbuiltError(Exception):
 
 
 def wanted() -> tuple[str, ...]:
-    """The processors to build for: all kinds, or only this one if the environment variable is "here"."""
+    """The processors to build for: all kinds, or only this one if the environment variable is
+    "here".
+    """
     here = os.environ.get(load.SWITCH, "").lower() == "here"
     return (here and runnable()[:1]) or targets()
 
@@ -159,7 +167,9 @@ def build(
 
 
 def is_built(folder: Path = load.FOLDER) -> bool:
-    """Whether the folder already has what `build` would write, or the same for more kinds of processors."""
+    """Whether the folder already has what `build` would write, or the same for more kinds of
+    processors.
+    """
     try:
         load.load(folder)
         manifest = load.read_manifest(folder)
@@ -171,7 +181,9 @@ def is_built(folder: Path = load.FOLDER) -> bool:
 
 
 def renew_digests(folder: Path = load.FOLDER) -> None:
-    """Note the sources as they are now: only comments and docstrings have changed since the folder was built."""
+    """Note the sources as they are now: only comments and docstrings have changed since the folder
+    was built.
+    """
     manifest = load.read_manifest(folder)
     if manifest["digest"] != source_digest(*COMPILED):
         write_manifest(folder, {**manifest, **sources()})
@@ -243,7 +255,8 @@ def compile_all(
 def compiler_settings(targets: tuple[str, ...]) -> dict[str, str]:
     """Environment variables to set before Numba is loaded.
 
-    With them every build machine targets the same processor, and calls no vector library that other machines may lack.
+    With them every build machine targets the same processor, and calls no vector library that other
+    machines may lack.
     """
     of_numba = {
         "CPU_NAME": targets[0],

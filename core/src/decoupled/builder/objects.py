@@ -116,7 +116,9 @@ def _array(context: Any, builder: Any, block: Any, kind: Any, at: int) -> Any:
 
 
 def _writer(returns: list[str], at: int) -> Any:
-    """An intrinsic that writes a result to a block at byte `at`, and records its kinds in `returns`."""
+    """An intrinsic that writes a result to a block at byte `at`, and records its kinds in
+    `returns`.
+    """
 
     @intrinsic  # type: ignore[untyped-decorator]
     def put(typing: Any, block: Any, result: Any) -> Any:
@@ -159,8 +161,8 @@ def types_of(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(typeof(each) for each in arguments)
 
 
-# The functions of the C library that the machine code may call. Anything else would belong to the runtime of Numba or
-# Python, which is not loaded.
+# The functions of the C library that the machine code may call. Anything else would belong to the
+# runtime of Numba or Python, which is not loaded.
 _NAMES = """
 acos acosh asin asinh atan atan2 atanh cbrt ceil cos cosh erf erfc exp exp2 expm1 fabs floor fmod frexp hypot ldexp
 lgamma log log10 log1p log2 memcmp memcpy memmove memset nearbyint pow rint round sin sincos sinh sqrt tan tanh tgamma
@@ -178,8 +180,9 @@ define i32 @{symbol}(i64 %block) {{
 }}
 """
 
-# The only C helper of Numba that compiled functions call, for `reshape`. This version is for contiguous arrays, as all
-# arrays of a block are, and does not check the new lengths, which always fit.
+# The only C helper of Numba that compiled functions call, for `reshape`. This version is for
+# contiguous arrays, as all arrays of a block are, and does not check the new lengths, which always
+# fit.
 RESHAPE = """
 define internal i32 @numba_attempt_nocopy_reshape(i64 %nd, ptr %dims, ptr %strides, i64 %new_nd, ptr %new_dims,
     ptr %new_strides, i64 %size, i32 %fortran) alwaysinline {
@@ -234,12 +237,13 @@ def objects_of(
 ) -> Objects:
     """Compile a wrapper, and return its machine code under its own name.
 
-    A function that is `held` is not copied into its caller, so that other objects can call it too. Of the functions
-    `elsewhere`, which other objects hold, only the calls remain. With `triple`, such as aarch64-unknown-linux-gnu, the
-    code is for another kind of machine with 64 bits.
+    A function that is `held` is not copied into its caller, so that other objects can call it too.
+    Of the functions `elsewhere`, which other objects hold, only the calls remain. With `triple`,
+    such as aarch64-unknown-linux-gnu, the code is for another kind of machine with 64 bits.
     """
     flags: Any = compiler.Flags()
-    # The options of kernels.jit, so that results have the same bits as with code compiled just in time.
+    # The options of kernels.jit, so that results have the same bits as with code compiled just in
+    # time.
     flags.error_model = "numpy"
     flags.release_gil = True
     flags.nrt = False
@@ -265,7 +269,8 @@ def objects_of(
     module = _whole(text, made.fndesc.llvm_func_name, symbol, shown)
     triple = triple or llvm.get_process_triple()
     module.triple, module.data_layout = triple, str(_machine(targets[0], triple).target_data)
-    # Optimised once, for the best target. The result is correct for the others too, which run seldom.
+    # Optimised once, for the best target. The result is correct for the others too, which run
+    # seldom.
     _optimise(module, _machine(targets[0], triple))
     _check_calls(module, ALLOWED.union(each.symbol for each in elsewhere))
     code = {target: _machine(target, triple).emit_object(module.clone()) for target in targets}
@@ -276,8 +281,9 @@ def objects_of(
 def _unoptimised() -> Iterator[None]:
     """Keep the compiled code, and do not make it callable in this process.
 
-    Numba optimises every function by itself, and again within whatever it is copied into, and makes two wrappers
-    for it, which Python and C would call. Here only the whole is wanted, once for each kind of processor.
+    Numba optimises every function by itself, and again within whatever it is copied into, and makes
+    two wrappers for it, which Python and C would call. Here only the whole is wanted, once for each
+    kind of processor.
     """
     with (
         patch.object(codegen.CPUCodeLibrary, "_optimize_final_module", lambda library: None),
@@ -286,7 +292,8 @@ def _unoptimised() -> Iterator[None]:
         patch.object(CPUContext, "get_executable", lambda *_: [].append),
         patch.object(Lower, "create_cpython_wrapper", lambda *_: None),
         patch.object(Lower, "create_cfunc_wrapper", lambda *_: None),
-        # Where an exception comes from is of no use without Python, and would name folders of this machine.
+        # Where an exception comes from is of no use without Python, and would name folders of this
+        # machine.
         patch.object(
             CPUCallConv, "build_excinfo_struct", lambda _, kind, given, *where: (kind, given, None)
         ),
@@ -305,7 +312,9 @@ def _machine(target: str, triple: str) -> Any:
 
 
 def _definition(text: str, function: Any) -> "re.Match[str] | None":
-    """The definition of a function in the text of a module, in parts: its type, name, arguments and body."""
+    """The definition of a function in the text of a module, in parts: its type, name, arguments and
+    body.
+    """
     made = [each.fndesc.llvm_func_name for each in function.dispatcher.overloads.values()]
     if len(made) != 1:
         return None
@@ -334,7 +343,9 @@ def _without(text: str, other: Shared) -> str:
 
 
 def _whole(text: str, name: str, symbol: str, shown: set[str]) -> Any:
-    """A module with a function and everything that it calls; only functions that are `shown` can be called from outside."""
+    """A module with a function and everything that it calls; only functions that are `shown` can be
+    called from outside.
+    """
     helper = "declare i32 @numba_attempt_nocopy_reshape("
     if helper in text:
         lines = (line for line in text.splitlines() if not line.startswith(helper))

@@ -1,4 +1,6 @@
-"""Talks to a running service from the shell: `decoupled client`. What a command needs is imported when it runs."""
+"""Talks to a running service from the shell: `decoupled client`. What a command needs is imported
+when it runs.
+"""
 
 import json
 from collections.abc import Callable, Container
@@ -81,7 +83,9 @@ def connected(url: str, key_file: Path | None) -> "Client":
 def service_command(
     name: str, arguments: Container[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of `decoupled client`: it gets --url and --key-file, and is called with a client as `service`."""
+    """Make a command of `decoupled client`: it gets --url and --key-file, and is called with a
+    client as `service`.
+    """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         def run(url: str, key_file: Path | None, **values: Any) -> None:
@@ -275,7 +279,9 @@ def client_feedback(
         float | None, option("The cost of exploring and judging, for a money budget.")
     ] = None,
 ) -> None:
-    """Send the loss, or the reward, of the arm that a decision *explored*, or which of its arms did better."""
+    """Send the loss, or the reward, of the arm that a decision *explored*, or which of its arms did
+    better.
+    """
     from ..client.errors import neither_or_both
 
     given = (loss is not None, reward is not None)
@@ -376,7 +382,9 @@ def client_gate(
     margin: Annotated[float, option("How much higher its mean loss may be.")] = 0.0,
     as_json: AsJson = False,
 ) -> None:
-    """Say whether an arm is shown to be no worse by more than a margin: exit status 0 if so, 1 if not, or not yet."""
+    """Say whether an arm is shown to be no worse by more than a margin: exit status 0 if so, 1 if
+    not, or not yet.
+    """
     found = service.gate(name, arm, against=against, margin=margin)
     show(found, None if as_json else found["text"])
     if not found["open"]:

@@ -18,7 +18,8 @@ def with_parameters_of(
     filled: str,
     added: Sequence[inspect.Parameter],
 ) -> Callable[..., None]:
-    """Give `run` the signature of `command`, without the parameter that it fills in itself, and with the added ones.
+    """Give `run` the signature of `command`, without the parameter that it fills in itself, and
+    with the added ones.
 
     >>> def command(service: object, name: str) -> None: ...
     >>> run = with_parameters_of(command, lambda **values: None, "service", [flag("url", str, "here")])
@@ -67,8 +68,9 @@ def report_errors(
 ) -> Iterator[None]:
     """End a command with one line after an error of this package, a file error or an interruption.
 
-    The exit status is 2 if the message begins with a flag or with one of `arguments`, the names of what the user gave
-    there. Without `flags` it is 1, because a variable or a file may have set what the flag names.
+    The exit status is 2 if the message begins with a flag or with one of `arguments`, the names of
+    what the user gave there. Without `flags` it is 1, because a variable or a file may have set
+    what the flag names.
 
     >>> try:
     ...     with report_errors():

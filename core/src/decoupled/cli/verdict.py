@@ -14,7 +14,9 @@ LOOK_EVERY = 5.0  # seconds
 
 
 def decided(service: "Client", name: str) -> dict[str, Any]:
-    """The verdict of an experiment once it is decided. What it says until then goes to the standard error."""
+    """The verdict of an experiment once it is decided. What it says until then goes to the standard
+    error.
+    """
     said = None
     while (found := service.verdict(name))["state"] != "decided":
         if found["text"] != said:
@@ -78,7 +80,9 @@ OVERLAP = (
 
 
 def _now(found: dict[str, Any]) -> str:
-    """How far the evidence now bears out what was decided, and whether a gate can therefore say something else."""
+    """How far the evidence now bears out what was decided, and whether a gate can therefore say
+    something else.
+    """
     level = (
         f"Decided at round {found['decided_at']:,}; the evidence now shows the same at a level of "
     )

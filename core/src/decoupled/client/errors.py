@@ -8,7 +8,8 @@ from ..decision import Arm
 from ..errors import DecoupledError
 from ..learner.losses import Preference
 
-# The errors of the service, with the status and title that HTTP gives each. Whatever raises one has changed nothing.
+# The errors of the service, with the status and title that HTTP gives each. Whatever raises one has
+# changed nothing.
 
 
 CLOSED = "service: is closed; open it again"
@@ -127,7 +128,9 @@ class Loading(ServiceError, status=503, title="Loading"):  # noqa: N818
 
 
 class NotCompiled(ServiceError, title="Compilation failed"):  # noqa: N818
-    """The policy of an experiment does not compile on this machine, so it can neither decide nor learn."""
+    """The policy of an experiment does not compile on this machine, so it can neither decide nor
+    learn.
+    """
 
 
 class ReplayError(ServiceError, title="The log does not replay"):
@@ -142,7 +145,8 @@ def neither_or_both(
     *,
     preference_given: bool = False,
 ) -> tuple[str, str] | None:
-    """The rule and the remedy for feedback without exactly one of loss, reward and preference; None if it has one.
+    """The rule and the remedy for feedback without exactly one of loss, reward and preference; None
+    if it has one.
 
     >>> neither_or_both(True, False)
     >>> neither_or_both(False, False)
@@ -183,7 +187,8 @@ class Unreachable(ServiceError, status=503, title="The service cannot be reached
 
 
 class Undelivered(NamedTuple):
-    """Feedback to deliver: the loss or the reward of the arm that a decision explored, or a preference.
+    """Feedback to deliver: the loss or the reward of the arm that a decision explored, or a
+    preference.
 
     Attributes:
         decision: the id of the decision.
@@ -191,7 +196,8 @@ class Undelivered(NamedTuple):
         reward: its reward, in place of the loss.
         arm: the arm whose loss it is, as a safeguard; None names none.
         preference: which of the two arms did better, in place of a number.
-        judged: what a judge said, a loss or a preference, in an experiment with labels: then the others are the label.
+        judged: what a judge said, a loss or a preference, in an experiment with labels: then the
+            others are the label.
         position: how much the judge preferred what it saw first.
         cost: what the look and its judgement really cost.
 

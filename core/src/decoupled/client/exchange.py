@@ -1,7 +1,8 @@
 """Requests without I/O: what to send, when to try again, how to read the answer.
 
-An exchange is a generator. It yields an `ApiRequest` to send, or a number of seconds to wait; it is resumed with the
-response, or with the error of a failed attempt; it returns a result. Both clients run the same exchanges.
+An exchange is a generator. It yields an `ApiRequest` to send, or a number of seconds to wait; it is
+resumed with the response, or with the error of a failed attempt; it returns a result. Both clients
+run the same exchanges.
 """
 
 import random
@@ -38,7 +39,8 @@ class Retries:
         attempts: the most attempts for one request.
         first: seconds to wait after the first attempt; waits double from there, with full jitter.
         most: the longest wait in seconds.
-        compiling: seconds to wait while the service compiles a policy. They do not count as attempts.
+        compiling: seconds to wait while the service compiles a policy. They do not count as
+            attempts.
 
     >>> Retries(attempts=3, first=0.0).pause(attempt=1, retry_after=2.0)
     2.0
@@ -114,7 +116,9 @@ class CompileWait:
         return time.monotonic() >= self._deadline
 
     def pause(self, seconds: float, reason: str) -> float:
-        """Seconds to wait: those that the service asks for, with jitter so that clients do not return at once."""
+        """Seconds to wait: those that the service asks for, with jitter so that clients do not
+        return at once.
+        """
         if not self._notified:
             self._endpoint.notify(reason)
             self._notified = True
@@ -122,7 +126,9 @@ class CompileWait:
 
 
 def send(request: ApiRequest, endpoint: Endpoint) -> Exchange[httpx.Response]:
-    """Send a request until it succeeds; raise the error if it is not temporary, or after the last attempt."""
+    """Send a request until it succeeds; raise the error if it is not temporary, or after the last
+    attempt.
+    """
     target = f"{request.method} {endpoint.url}{request.url}"
     # Every attempt carries the same id: the log of the service shows them together.
     request_id = request.headers.get(REQUEST_ID) or str(uuid.uuid4())

@@ -1,4 +1,6 @@
-"""Feedback: checked before it is sent, sent in batches, and kept in an outbox until it is delivered."""
+"""Feedback: checked before it is sent, sent in batches, and kept in an outbox until it is
+delivered.
+"""
 
 import hashlib
 import json
@@ -32,8 +34,9 @@ class Outbox:
     """Feedback that waits to be sent, oldest first.
 
     Args:
-        path: the folder that keeps it, a file for each decision, so that it survives the program. Several programs may use
-            one folder: each sends what any of them left there. None keeps it in memory.
+        path: the folder that keeps it, a file for each decision, so that it survives the program.
+            Several programs may use one folder: each sends what any of them left there. None keeps
+            it in memory.
 
     >>> outbox = Outbox()
     >>> outbox.add(Undelivered("1f2e-7", loss=0.25))
@@ -67,9 +70,11 @@ class Outbox:
         return [item for *_, item in sorted(found)]
 
     def add(self, item: Undelivered) -> None:
-        """Keep an item. If the outbox has a folder, the item is flushed to disk before this returns.
+        """Keep an item. If the outbox has a folder, the item is flushed to disk before this
+        returns.
 
-        Two different losses for one decision cannot both be right: the second raises, and the first is kept.
+        Two different losses for one decision cannot both be right: the second raises, and the first
+        is kept.
 
         Args:
             item: the feedback.
@@ -139,7 +144,9 @@ NOT_DELIVERED = (
 
 
 def checked_item(item: Undelivered) -> Undelivered:
-    """Feedback that has exactly one of loss, reward and preference, or what a judge said and at most one; as plain numbers."""
+    """Feedback that has exactly one of loss, reward and preference, or what a judge said and at
+    most one; as plain numbers.
+    """
     given = (item.loss is not None, item.reward is not None)
     wrong = neither_or_both(*given, preference_given=item.preference is not None)
     if wrong is not None and (item.judged is None or any(given)):

@@ -27,11 +27,14 @@ class BudgetLimits(TypedDict, total=False):
     Attributes:
         share: the probability with which a decision may explore, by a seeded coin.
         rate: (n, seconds): at most n decisions explore in any window of that many seconds.
-        cost: the most that exploring and judging an arm costs, one number or one by arm; set aside until the real one is known.
+        cost: the most that exploring and judging an arm costs, one number or one by arm; set aside
+            until the real one is known.
         total: at most this much is spent in all.
-        allowance: (amount, seconds): at most this amount is spent in each period of that many seconds.
+        allowance: (amount, seconds): at most this amount is spent in each period of that many
+            seconds.
         decided_share: replaces `share` once the verdict is decided, until an alarm.
-        alarm_every: the mean number of explored decisions until a false alarm, at least; 100,000 if it is left out.
+        alarm_every: the mean number of explored decisions until a false alarm, at least; 100,000 if
+            it is left out.
 
     >>> limits: BudgetLimits = {"rate": (100, 60), "cost": {"large": 2.0}, "total": 500}
     >>> client.set_budget("models", **limits)["budget"]["rate"]
@@ -70,24 +73,31 @@ class ExperimentSettings(TypedDict, total=False):
         policy: a policy, its `to_dict()`, or its name. The default is `dc.Ladder()`.
         loss_range: the lowest and the highest possible loss; (0, 1) by default.
         deadline_seconds: how long feedback may take; by default there is no deadline.
-        expired_loss: the loss that a decision counts as after its deadline; by default it does not count.
+        expired_loss: the loss that a decision counts as after its deadline; by default it does not
+            count.
         seed: the seed of the draws, for tests; fresh randomness by default.
         demo: whether the console may send made-up losses to it; False by default.
-        feedback: "loss" (the default), or "preference" for feedback that says which of the two arms did better.
+        feedback: "loss" (the default), or "preference" for feedback that says which of the two arms
+            did better.
         guardrails: the guardrails that it starts with: see `GuardrailChanges`.
         budget: the budget for exploring that it starts with: see `BudgetLimits`.
         risk: the probability that its intervals or its verdict ever fail; 0.05 by default.
         drift: whether losses may drift; True by default.
-        patience: how many newer decisions wait, in its intervals and its verdict, for one without feedback; 1,000 by
-            default, or the deadline of labels. After that it counts as `expired_loss` there, or is left out and counted.
-        labels: how many decisions ask for a label, if losses come from a judge: `dc.Labels(share=0.1)`, or its fields.
-        log_keys: what the log holds of the keys of decisions: "hashed" (the default), "plain" or "off".
-        context: the fields of the contexts of decisions, each with its type: "text", "number", "boolean" or "vector". Those that a
-            contextual policy learns from need not be declared.
-        unknown_context: what happens to a decision whose context has other fields: "refuse" (the default) or "ignore".
+        patience: how many newer decisions wait, in its intervals and its verdict, for one without
+            feedback; 1,000 by default, or the deadline of labels. After that it counts as
+            `expired_loss` there, or is left out and counted.
+        labels: how many decisions ask for a label, if losses come from a judge:
+            `dc.Labels(share=0.1)`, or its fields.
+        log_keys: what the log holds of the keys of decisions: "hashed" (the default), "plain" or
+            "off".
+        context: the fields of the contexts of decisions, each with its type: "text", "number",
+            "boolean" or "vector". Those that a contextual policy learns from need not be declared.
+        unknown_context: what happens to a decision whose context has other fields: "refuse" (the
+            default) or "ignore".
         log_context: what the log holds of texts in contexts: "plain" (the default) or "hashed".
-        learner: a learner to start from, or the text that its `to_json()` wrote, in place of `arms`, `policy`,
-            `loss_range` and `seed`. The experiment continues from there, bit for bit, without its pending decisions.
+        learner: a learner to start from, or the text that its `to_json()` wrote, in place of
+            `arms`, `policy`, `loss_range` and `seed`. The experiment continues from there, bit for
+            bit, without its pending decisions.
 
     >>> import decoupled as dc
     >>> settings: ExperimentSettings = {"policy": dc.FTPL(alpha=2.5), "deadline_seconds": 60}
@@ -119,14 +129,20 @@ class DecideOptions(TypedDict, total=False):
     """Options of a decision.
 
     Attributes:
-        mode: "both" (the default) names an arm to exploit and one to explore, "exploit" and "explore" only one.
+        mode: "both" (the default) names an arm to exploit and one to explore, "exploit" and
+            "explore" only one.
         available: the arms to choose from; all by default.
-        key: a session, a user or anything else that should be served the same arm again; a fresh draw by default.
-        idempotency_key: the Idempotency-Key; a new one by default. The same one gives the same decision again.
+        key: a session, a user or anything else that should be served the same arm again; a fresh
+            draw by default.
+        idempotency_key: the Idempotency-Key; a new one by default. The same one gives the same
+            decision again.
         tags: strings that are stored with the decision, to find and filter it by.
-        baseline: the losses that you expect, by arm, for evaluations. They change nothing that is drawn or learned.
-        context: what is known of the request, by declared field; it is stored, and a contextual policy learns from it.
-        advice: what the advisers that the policy names would exploit: an arm, or probabilities by arm.
+        baseline: the losses that you expect, by arm, for evaluations. They change nothing that is
+            drawn or learned.
+        context: what is known of the request, by declared field; it is stored, and a contextual
+            policy learns from it.
+        advice: what the advisers that the policy names would exploit: an arm, or probabilities by
+            arm.
         why: whether to say why a contextual policy drew `exploit`.
 
     >>> options: DecideOptions = {"available": ["small", "medium"], "idempotency_key": "request-4711"}

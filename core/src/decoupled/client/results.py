@@ -31,7 +31,9 @@ def format_of(file: FilePath, format: str | None = None) -> Format:
 
 
 def write_log(file: FilePath, content: bytes, overwrite: bool) -> None:
-    """Write a log whole or not at all. A pipe or a device is written to, since it cannot be replaced."""
+    """Write a log whole or not at all. A pipe or a device is written to, since it cannot be
+    replaced.
+    """
     if os.path.exists(file) and not os.path.isfile(file):
         Path(file).write_bytes(content)
     else:
@@ -49,7 +51,8 @@ class RemoteDecision:
         exploit: the arm to use; None if the mode is "explore".
         explore: the arm to try, whose loss is the feedback; None if the decision explores nothing.
         propensity: the probability with which `explore` was drawn; None if it is not known.
-        weight: the factor by which learning multiplies the loss, an unbiased 1 / propensity; None if it explores nothing.
+        weight: the factor by which learning multiplies the loss, an unbiased 1 / propensity; None
+            if it explores nothing.
         policy: the name of the policy that drew it.
         state_version: the last row of the log that the state contained from which it was drawn.
         made_at: when it was made, as an ISO 8601 time in UTC.
@@ -57,19 +60,25 @@ class RemoteDecision:
         status: "pending", "applied", "expired" or "unobserved".
         loss: the loss that was learned; None before that.
         settled_at: when it was applied or expired; None before that.
-        drawn: the arm that the policy drew to exploit; another than `exploit` if a guardrail replaced it.
+        drawn: the arm that the policy drew to exploit; another than `exploit` if a guardrail
+            replaced it.
         guard: the guardrail that chose `exploit` in place of `drawn`; None if the policy did.
-        limited_by: the part of the budget that kept the decision from exploring; None if nothing did.
+        limited_by: the part of the budget that kept the decision from exploring; None if nothing
+            did.
         tags: the tags it was made with.
         baseline: the losses that were predicted for the arms, by arm; None if there were none.
-        key: what the service logs of the key that drew `exploit`, by default a keyed hash; None without a key.
-        context: what was known of the request, by field, as the service logs it; None if nothing was.
+        key: what the service logs of the key that drew `exploit`, by default a keyed hash; None
+            without a key.
+        context: what was known of the request, by field, as the service logs it; None if nothing
+            was.
         advice: what advisers said, by their names; None if there was none.
         label: whether it asks for a label: the true loss, in an experiment with labels.
         label_probability: the probability with which it did; None without labels.
-        judged: what a judge said of it, as a loss; None if it was not judged. It is pending until a label that it asks for.
+        judged: what a judge said of it, as a loss; None if it was not judged. It is pending until a
+            label that it asks for.
         position: how much the judge preferred what it saw first; None if that is not known.
-        why: why a contextual policy drew `exploit`, if asked for: "rung", "segment" and the "weights" of rungs; else None.
+        why: why a contextual policy drew `exploit`, if asked for: "rung", "segment" and the
+            "weights" of rungs; else None.
 
     >>> decision = client.decide("models")
     >>> decision.exploit, decision.explore, decision.status
@@ -120,7 +129,8 @@ class Flushed:
 
     Attributes:
         delivered: the decisions whose feedback was applied.
-        refused: feedback that the service refused for good, each with the error. It is no longer in the outbox.
+        refused: feedback that the service refused for good, each with the error. It is no longer in
+            the outbox.
         left: how many items are still in the outbox.
 
     >>> client.flush()

@@ -3,9 +3,10 @@
 What both promise:
 
 - While the service compiles a policy, which it does once, a call waits and gives the reason once.
-- A request is repeated until it is answered, with waits that double and jitter. Every attempt to decide carries
-  the same Idempotency-Key, so no decision is drawn twice.
-- Feedback is never lost silently: it is delivered, kept in the outbox, or raised as `UndeliveredFeedback`.
+- A request is repeated until it is answered, with waits that double and jitter. Every attempt to
+  decide carries the same Idempotency-Key, so no decision is drawn twice.
+- Feedback is never lost silently: it is delivered, kept in the outbox, or raised as
+  `UndeliveredFeedback`.
 """
 
 import json
@@ -44,13 +45,16 @@ class Client(BaseClient[httpx.Client]):
 
     Args:
         url: the address of the service, such as "http://127.0.0.1:8000".
-        key: an API key; None takes the environment variable DECOUPLED_KEY, and no key if that is not set.
-        outbox: where feedback waits while the service is unreachable: an `Outbox`, or the path of one that survives the
-            program. With None, such feedback raises `UndeliveredFeedback`.
+        key: an API key; None takes the environment variable DECOUPLED_KEY, and no key if that is
+            not set.
+        outbox: where feedback waits while the service is unreachable: an `Outbox`, or the path of
+            one that survives the program. With None, such feedback raises `UndeliveredFeedback`.
         retries: how often to retry, and how long to wait; None for `Retries()`.
-        notify: called with the reason when a call waits for a policy to be compiled; None logs it as a warning.
+        notify: called with the reason when a call waits for a policy to be compiled; None logs it
+            as a warning.
         timeout: seconds for one attempt.
-        verify: whether to check the certificate of an https address; a path names a certificate to trust.
+        verify: whether to check the certificate of an https address; a path names a certificate to
+            trust.
 
     >>> client = Client("http://127.0.0.1:8000", outbox="outbox")
     >>> client
@@ -74,9 +78,11 @@ class Client(BaseClient[httpx.Client]):
         If the experiment exists with the same settings, it is returned as it is.
 
         Args:
-            name: the experiment's name: 1 to 100 letters, digits, dots, dashes and underscores, a letter or digit first.
+            name: the experiment's name: 1 to 100 letters, digits, dots, dashes and underscores, a
+                letter or digit first.
             arms: the names of the arms, or their number; None only if a `learner` brings them.
-            **settings: everything else that can be set, each with a default of the service: see `ExperimentSettings`.
+            **settings: everything else that can be set, each with a default of the service: see
+                `ExperimentSettings`.
 
         Returns:
             The experiment: its settings, arms and status.
@@ -193,7 +199,8 @@ class Client(BaseClient[httpx.Client]):
         return self._object("PATCH", f"{experiment_path(name)}/guardrails", json=as_json(changes))
 
     def pin(self, name: str, arm: Arm) -> dict[str, Any]:
-        """Exploit this arm in every decision from now on: the kill switch. Exploring and learning continue.
+        """Exploit this arm in every decision from now on: the kill switch. Exploring and learning
+        continue.
 
         Args:
             name: the name of the experiment.
@@ -288,18 +295,25 @@ class Client(BaseClient[httpx.Client]):
     ) -> RemoteDecision | None:
         """Send the loss, or the reward, of the arm that a decision *explored*.
 
-        Give exactly one of `loss`, `reward` and `preference`. The same feedback twice counts once. In an experiment with
-        labels, give `judged`, and one of them as the label if `decision.label` is true and you know it already.
+        Give exactly one of `loss`, `reward` and `preference`. The same feedback twice counts once.
+        In an experiment with labels, give `judged`, and one of them as the label if
+        `decision.label` is true and you know it already.
 
         Args:
             decision: the decision, or its id.
             loss: the loss of the explored arm, within the experiment's loss range.
-            reward: its reward, in place of the loss: the mirror image of the loss within that range.
-            arm: the arm whose loss it is: the service rejects any but the explored arm. None for no check.
-            preference: which of the two arms did better, for an experiment of feedback="preference".
-            judged: what a judge says: a loss, or a preference where these are the feedback. Only in an experiment with labels.
-            position: how much the judge preferred what it saw first, from -1 to 1; 0 for a tie. None if that is not known.
-            cost: what the look and its judgement really cost, for a budget of money. None if that is not known.
+            reward: its reward, in place of the loss: the mirror image of the loss within that
+                range.
+            arm: the arm whose loss it is: the service rejects any but the explored arm. None for no
+                check.
+            preference: which of the two arms did better, for an experiment of
+                feedback="preference".
+            judged: what a judge says: a loss, or a preference where these are the feedback. Only in
+                an experiment with labels.
+            position: how much the judge preferred what it saw first, from -1 to 1; 0 for a tie.
+                None if that is not known.
+            cost: what the look and its judgement really cost, for a budget of money. None if that
+                is not known.
 
         Returns:
             The decision, or None if the feedback went to the outbox.
@@ -341,15 +355,18 @@ class Client(BaseClient[httpx.Client]):
         reward: float | None = None,
         preference: Preference | None = None,
     ) -> RemoteDecision:
-        """Send the label of a decision that was judged and wants one: the true loss of the arm that it *explored*.
+        """Send the label of a decision that was judged and wants one: the true loss of the arm that
+        it *explored*.
 
-        Give exactly one of `loss`, `reward` and `preference`. The same label twice counts once. It does not go to an outbox.
+        Give exactly one of `loss`, `reward` and `preference`. The same label twice counts once. It
+        does not go to an outbox.
 
         Args:
             decision: the decision, or its id.
             loss: the true loss of the explored arm.
             reward: its reward, in place of the loss.
-            preference: which of the two arms did better, for an experiment of feedback="preference".
+            preference: which of the two arms did better, for an experiment of
+                feedback="preference".
 
         Raises:
             Conflict: if it wants no label, was not judged, or has another label already.
@@ -380,7 +397,8 @@ class Client(BaseClient[httpx.Client]):
         high: float | None = None,
         keep_days: float = 7.0,
     ) -> dict[str, Any]:
-        """Keep the two answers of a decision that was judged and awaits a label, until a person has seen them.
+        """Keep the two answers of a decision that was judged and awaits a label, until a person has
+        seen them.
 
         Remove what is private first. No log, export or backup has them.
 
@@ -436,7 +454,8 @@ class Client(BaseClient[httpx.Client]):
 
         Args:
             name: the name of the experiment.
-            context: the context of the probabilities, for a contextual policy; None if nothing is known of the request.
+            context: the context of the probabilities, for a contextual policy; None if nothing is
+                known of the request.
 
         >>> [round(probability, 3) for probability in client.state("models")["exploration"]]
         [0.333, 0.333, 0.333]
@@ -445,9 +464,11 @@ class Client(BaseClient[httpx.Client]):
         return self._object("GET", f"{experiment_path(name)}/state", params=params)
 
     def verdict(self, name: str) -> dict[str, Any]:
-        """Return which arm is best, as far as that is decided, with the mean loss of each arm and the regret.
+        """Return which arm is best, as far as that is decided, with the mean loss of each arm and
+        the regret.
 
-        Everything holds at every moment at once, so look as often as you like, and stop whenever you like.
+        Everything holds at every moment at once, so look as often as you like, and stop whenever
+        you like.
 
         Args:
             name: the name of the experiment.
@@ -468,14 +489,16 @@ class Client(BaseClient[httpx.Client]):
     ) -> dict[str, Any]:
         """Return whether an arm is shown to be no worse than others by more than a margin.
 
-        Look as often as you like: the probability that it is ever wrong when you ask is at most the experiment's risk.
+        Look as often as you like: the probability that it is ever wrong when you ask is at most the
+        experiment's risk.
 
         Args:
             name: the name of the experiment.
             arm: the arm.
             against: the arm to compare it with; None for the incumbent, or else every other arm.
             margin: how much higher its mean loss may be; below 0: how much lower it must be.
-            when: the state in which the gate is `open`: "passed", or "failed" to know when to roll back.
+            when: the state in which the gate is `open`: "passed", or "failed" to know when to roll
+                back.
 
         >>> gate = client.gate("models", "large", against="small", margin=0.02)
         >>> gate["open"], gate["state"]
@@ -514,7 +537,8 @@ class Client(BaseClient[httpx.Client]):
         write_log(file, self._run(self._calls.log(name, file, format, tags)), overwrite)
 
     def learner(self, name: str) -> str:
-        """Return what an experiment has learned, with its random stream, as the text that `Learner.from_json` reads.
+        """Return what an experiment has learned, with its random stream, as the text that
+        `Learner.from_json` reads.
 
         That learner continues bit for bit. Pending decisions are not part of it.
 
@@ -540,10 +564,12 @@ class Client(BaseClient[httpx.Client]):
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """Send any request of the API, for what has no method here, and return the JSON of its answer.
+        """Send any request of the API, for what has no method here, and return the JSON of its
+        answer.
 
-        It waits, tries again and raises errors like every other call. A lost answer is asked for again, so a request has
-        to mean the same twice: for one that does not, such as a decision, give an `Idempotency-Key`.
+        It waits, tries again and raises errors like every other call. A lost answer is asked for
+        again, so a request has to mean the same twice: for one that does not, such as a decision,
+        give an `Idempotency-Key`.
 
         Args:
             method: the method of HTTP, such as "GET".

@@ -36,10 +36,12 @@ def alternating_note(params: AlternatingParams, memory: Memory, t: int, exploit:
 
 @dataclass(frozen=True)
 class AdaptiveAlternating(Adversary):
-    """Fixed gaps with levels that react: (0, gap) after a wrong arm was exploited, (1 - gap, 1) after the best one.
+    """Fixed gaps with levels that react: (0, gap) after a wrong arm was exploited, (1 - gap, 1)
+    after the best one.
 
-    The mean losses are those of `Alternating`, and one arm is best in every round. So this is the paper's stochastically
-    constrained regime with an adversary that sees what is exploited. A learner that knows the arm gets losses near 1.
+    The mean losses are those of `Alternating`, and one arm is best in every round. So this is the
+    paper's stochastically constrained regime with an adversary that sees what is exploited. A
+    learner that knows the arm gets losses near 1.
 
     Regret is against that arm, which is always the best fixed arm.
 
@@ -81,7 +83,9 @@ class PunishParams(NamedTuple):
 
 @compiled
 def punish_losses(params: PunishParams, memory: Memory, t: int, out: Floats) -> None:
-    """Fill the losses; `memory.ints` holds the plays of the window as a ring, then each arm's count among them."""
+    """Fill the losses; `memory.ints` holds the plays of the window as a ring, then each arm's count
+    among them.
+    """
     window = int(params.window)
     arms, best = len(out), int(params.best)
     punished, most = -1, 0
@@ -112,7 +116,8 @@ def punish_note(params: PunishParams, memory: Memory, t: int, exploit: int) -> N
 class PunishLast(Adversary):
     """The arm exploited last, or most often within a window, costs 1.
 
-    Every other arm costs `level`, and one, `best`, costs `level - gap`. The regret of `FollowTheLeader` grows linearly.
+    Every other arm costs `level`, and one, `best`, costs `level - gap`. The regret of
+    `FollowTheLeader` grows linearly.
 
     Regret is against the best fixed arm on the losses of the run.
 

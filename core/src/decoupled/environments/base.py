@@ -15,9 +15,10 @@ from ..kernels.rounds import Table
 class Environment(Description, kind="environment", package=__package__):
     """A frozen description of where losses come from. The horizon is not part of it.
 
-    An *oblivious* environment has a table: rows of mean losses, and the row that applies in each round. To add one,
-    subclass this with a frozen dataclass that has `arms` and `table`; it runs at compiled speed because the loop sees
-    only the table. For one that reacts to what is played, see `Adversary`.
+    An *oblivious* environment has a table: rows of mean losses, and the row that applies in each
+    round. To add one, subclass this with a frozen dataclass that has `arms` and `table`; it runs at
+    compiled speed because the loop sees only the table. For one that reacts to what is played, see
+    `Adversary`.
 
     >>> import decoupled as dc
     >>> environment = dc.environments.Alternating(arms=8, gap=0.125)
@@ -52,12 +53,12 @@ class Environment(Description, kind="environment", package=__package__):
 class Adversary(Environment):
     """An environment that computes each round's losses from past plays, inside the compiled loop.
 
-    To add one, subclass this with a frozen dataclass that has `arms`, a `Params` named tuple of floats,
-    and two compiled functions: `losses(params, memory, t, out)` fills the mean loss of every arm, and
-    `note(params, memory, t, exploit)` remembers what was exploited.
+    To add one, subclass this with a frozen dataclass that has `arms`, a `Params` named tuple of
+    floats, and two compiled functions: `losses(params, memory, t, out)` fills the mean loss of
+    every arm, and `note(params, memory, t, exploit)` remembers what was exploited.
 
-    Regret is against the best fixed arm in hindsight *on the losses that the policy met*. They are answers to its
-    plays, so another policy would have met others. Losses are Bernoulli.
+    Regret is against the best fixed arm in hindsight *on the losses that the policy met*. They are
+    answers to its plays, so another policy would have met others. Losses are Bernoulli.
 
     >>> import decoupled as dc
     >>> issubclass(dc.environments.PunishLast, dc.environments.Adversary)
@@ -68,7 +69,9 @@ class Adversary(Environment):
     functions: ClassVar[AdversaryFunctions]
 
     def params(self) -> Any:
-        """The parameters as a tuple of floats, for compiled code: those that `params_type` names, unless overridden."""
+        """The parameters as a tuple of floats, for compiled code: those that `params_type` names,
+        unless overridden.
+        """
         return self.params_type(*(float(getattr(self, name)) for name in self.params_type._fields))
 
     def memory(self) -> Memory:
@@ -83,7 +86,9 @@ class Adversary(Environment):
 
 
 def set_gap_below_level(environment: Environment, remedy: str) -> None:
-    """Validate `level`, the loss of most arms, and `gap`, by which one is better; `remedy` is for the gap."""
+    """Validate `level`, the loss of most arms, and `gap`, by which one is better; `remedy` is for
+    the gap.
+    """
     level = set_number(environment, "level", 0.0, 1.0, "the default is 0.5")
     gap = set_number(environment, "gap", 0.0, 1.0, remedy)
     if gap > level:

@@ -25,19 +25,23 @@ _KINDS = "text, a number, True, False or None"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ContextTable(Recorded):
-    r"""Requests with a context: a row holds the loss of every arm, and what was known before the decision.
+    r"""Requests with a context: a row holds the loss of every arm, and what was known before the
+    decision.
 
-    Losses are played back as they are. Contextual policies and `baselines` see the context; other policies are blind to
-    it, so all can be compared in one call. Results also have the regret against the best arm for each segment.
+    Losses are played back as they are. Contextual policies and `baselines` see the context; other
+    policies are blind to it, so all can be compared in one call. Results also have the regret
+    against the best arm for each segment.
 
     Args:
-        losses: rounds x arms, each in [0, 1]; or a .csv or .parquet file with a column for each arm and name in `context`.
-        context: a mapping of names to columns, one value for each round: text, numbers, True, False, or None if unknown.
-            For a file, the names of the columns that are not arms.
-        segments: the columns whose values make a segment; by default, those without numbers. Policies have segments of
-            their own: these are the ones that regret is measured against.
-        order: "given", or "shuffled": another order in every run, which depends on the seed alone. If the horizon is longer
-            than the table, it begins again, in yet another order if that is shuffled.
+        losses: rounds x arms, each in [0, 1]; or a .csv or .parquet file with a column for each arm
+            and name in `context`.
+        context: a mapping of names to columns, one value for each round: text, numbers, True,
+            False, or None if unknown. For a file, the names of the columns that are not arms.
+        segments: the columns whose values make a segment; by default, those without numbers.
+            Policies have segments of their own: these are the ones that regret is measured against.
+        order: "given", or "shuffled": another order in every run, which depends on the seed alone.
+            If the horizon is longer than the table, it begins again, in yet another order if that
+            is shuffled.
 
     >>> import decoupled as dc
     >>> losses, subjects = [[0.1, 0.9], [0.8, 0.2], [0.3, 0.6]], ["law", "art", "law"]
@@ -235,7 +239,9 @@ def _checked_segments(given: Any, context: Mapping[str, tuple[object, ...]]) -> 
 def check_columns(
     context: Mapping[str, tuple[object, ...]], segments: Iterable[str], numbers: Iterable[str] = ()
 ) -> None:
-    """Raise an error unless these are columns whose values may make segments, and columns of numbers."""
+    """Raise an error unless these are columns whose values may make segments, and columns of
+    numbers.
+    """
     for name in segments:
         for row, value in enumerate(_column("segments", name, context)):
             if isinstance(value, float):

@@ -1,4 +1,6 @@
-"""Losses given as a table: arrays, or a recorded log in a CSV or Parquet file, every cell of which is checked."""
+"""Losses given as a table: arrays, or a recorded log in a CSV or Parquet file, every cell of which
+is checked.
+"""
 
 import hashlib
 import math
@@ -51,7 +53,8 @@ def _bad_cell(place: str, value: object) -> ParameterError:
 def read_table(path: Any, others: Sequence[str] = ()) -> tuple[Floats, dict[str, list[object]]]:
     """Read a .parquet file, or any other file as CSV, with one column per arm.
 
-    Columns named in `others` hold something else than losses: also return their values, None where one is missing.
+    Columns named in `others` hold something else than losses: also return their values, None where
+    one is missing.
     """
     file = Path(path).name
     is_text = Path(path).suffix != ".parquet"
@@ -136,14 +139,16 @@ class Recorded(Environment):
 class LossTable(Recorded):
     r"""Rows of losses, and the row of each round.
 
-    Rows are *mean* losses: each round draws a loss of 0 or 1 with the mean of its arm. A *file* is a recorded log,
-    whose losses are played back as they are. `noise` overrides either.
+    Rows are *mean* losses: each round draws a loss of 0 or 1 with the mean of its arm. A *file* is
+    a recorded log, whose losses are played back as they are. `noise` overrides either.
 
     Args:
-        rows: mean losses, rows x arms, each in [0, 1]; or the name of a .csv or .parquet file of recorded losses.
-        index: the row of each round; by default, row t in round t. It repeats if the horizon is longer.
-        noise: "bernoulli" (a loss is 0 or 1 with that mean), "none" (the loss is the number in the table) or "beta".
-            The default is "bernoulli" for rows and "none" for a file.
+        rows: mean losses, rows x arms, each in [0, 1]; or the name of a .csv or .parquet file of
+            recorded losses.
+        index: the row of each round; by default, row t in round t. It repeats if the horizon is
+            longer.
+        noise: "bernoulli" (a loss is 0 or 1 with that mean), "none" (the loss is the number in the
+            table) or "beta". The default is "bernoulli" for rows and "none" for a file.
         concentration: for "beta": a loss is Beta(mean * concentration, (1 - mean) * concentration).
 
     >>> import decoupled as dc

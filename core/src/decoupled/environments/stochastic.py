@@ -1,4 +1,6 @@
-"""Environments that do not react: fixed rewards, a best arm that drifts, fixed gaps at changing levels, a large catalogue."""
+"""Environments that do not react: fixed rewards, a best arm that drifts, fixed gaps at changing
+levels, a large catalogue.
+"""
 
 import math
 from collections.abc import Sequence
@@ -55,12 +57,13 @@ class Bernoulli(Environment):
 class Drifting(Environment):
     """Every `period` rounds the next arm becomes the best; after the last arm comes the first.
 
-    Mean losses are `level - gap` for the best arm and `level` for every other; losses are Bernoulli.
+    Mean losses are `level - gap` for the best arm and `level` for every other; losses are
+    Bernoulli.
 
-    Regret is against the best *fixed* arm over the whole horizon, as everywhere: that arm is best in about n / arms of n
-    phases. A learner that follows the drift does better than any fixed arm, and *its regret is negative*, down to -gap *
-    (rounds in which another arm was best), about -gap * horizon * (1 - 1 / arms). The distance from that value is what
-    it lost to the moving best arm.
+    Regret is against the best *fixed* arm over the whole horizon, as everywhere: that arm is best
+    in about n / arms of n phases. A learner that follows the drift does better than any fixed arm,
+    and *its regret is negative*, down to -gap * (rounds in which another arm was best), about -gap
+    * horizon * (1 - 1 / arms). The distance from that value is what it lost to the moving best arm.
 
     Args:
         arms: the number of arms, at least two.
@@ -97,11 +100,12 @@ class Drifting(Environment):
 class Alternating(Environment):
     """Zimmert and Seldin's stochastically constrained adversary, with Bernoulli losses.
 
-    The mean losses of (arm 0, every other arm) alternate between (0, gap) and (1 - gap, 1), starting with the low level.
-    Phase n = 1, 2, ... lasts floor(growth ** n) rounds. Arm 0 is optimal.
+    The mean losses of (arm 0, every other arm) alternate between (0, gap) and (1 - gap, 1),
+    starting with the low level. Phase n = 1, 2, ... lasts floor(growth ** n) rounds. Arm 0 is
+    optimal.
 
-    Zimmert, J. and Seldin, Y. (2021). Tsallis-INF: an optimal algorithm for stochastic and adversarial
-    bandits. JMLR 22.
+    Zimmert, J. and Seldin, Y. (2021). Tsallis-INF: an optimal algorithm for stochastic and
+    adversarial bandits. JMLR 22.
 
     Args:
         arms: the number of arms, at least two.
@@ -147,9 +151,10 @@ class Alternating(Environment):
 class Catalogue(Environment):
     """Random items with a known best, like those of a shop or a film library.
 
-    The best item has mean reward `top`. Every other item has (top - gap) * B with B drawn from Beta(1, 4): half of them
-    pay less than a sixth of top - gap, and 16 in 10,000 more than four fifths. Rewards are Bernoulli and a loss is
-    1 - reward. The description stays short for any number of items.
+    The best item has mean reward `top`. Every other item has (top - gap) * B with B drawn from
+    Beta(1, 4): half of them pay less than a sixth of top - gap, and 16 in 10,000 more than four
+    fifths. Rewards are Bernoulli and a loss is 1 - reward. The description stays short for any
+    number of items.
 
     Args:
         arms: the number of items, at least two.

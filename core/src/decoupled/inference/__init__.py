@@ -1,4 +1,6 @@
-"""Statements about losses that may be watched: confidence sequences, verdicts, and evaluations of logs."""
+"""Statements about losses that may be watched: confidence sequences, verdicts, and evaluations of
+logs.
+"""
 
 from ..base.lazy import attach
 

@@ -1,14 +1,17 @@
 """The boundary of every confidence sequence here, as a pure function of sums.
 
-Let X_1, X_2, ... be random with X_n >= 0, and let mu_n be the mean of X_n given the past. For a guess g >= 0 of the
-mean and a bet 0 <= lam < 1/g, put psi(lam, g) = (-log(1 - g lam) - g lam) / g^2, which is lam^2 / 2 for g = 0. Then
+Let X_1, X_2, ... be random with X_n >= 0, and let mu_n be the mean of X_n given the past. For a
+guess g >= 0 of the mean and a bet 0 <= lam < 1/g, put psi(lam, g) = (-log(1 - g lam) - g lam) /
+g^2, which is lam^2 / 2 for g = 0. Then
 
     exp(lam sum (X_m - mu_m) - psi(lam, g) sum (X_m - g)^2)
 
-is a supermartingale that starts at 1, and so is the average of such terms over a grid of bets and guesses. The smallest
-mean at which it does not exceed 1 / risk is a lower bound of the running mean (mu_1 + ... + mu_n) / n, at every n at once.
+is a supermartingale that starts at 1, and so is the average of such terms over a grid of bets and
+guesses. The smallest mean at which it does not exceed 1 / risk is a lower bound of the running mean
+(mu_1 + ... + mu_n) / n, at every n at once.
 
-Three sums are all that it needs: n, the sum of X and the sum of X^2. docs/inference.md has the derivation.
+Three sums are all that it needs: n, the sum of X and the sum of X^2. docs/inference.md has the
+derivation.
 """
 
 from typing import Any, NamedTuple
@@ -33,8 +36,8 @@ def _psi(bets: Floats, guesses: Floats) -> Floats:
     return np.where(guesses == 0.0, bets**2 / 2.0, exact)
 
 
-# One pair of a guess and a bet for each term of the average, with its logarithmic weight. Small guesses allow larger
-# bets, which matter while little was seen.
+# One pair of a guess and a bet for each term of the average, with its logarithmic weight. Small
+# guesses allow larger bets, which matter while little was seen.
 _GUESSES = np.repeat(GUESSES, len(BETS))
 _BETS = np.tile(BETS, len(GUESSES)) / np.maximum(_GUESSES, 0.25)
 PSI = _psi(_BETS, _GUESSES)
@@ -94,7 +97,9 @@ def _terms(
 def log_wealth(
     count: Floats, total: Floats, squares: Floats, mean: Floats
 ) -> tuple[Floats, Floats]:
-    """The logarithm of the supermartingale of `lower_mean` for a given running mean, and its slope in that mean."""
+    """The logarithm of the supermartingale of `lower_mean` for a given running mean, and its slope
+    in that mean.
+    """
     bets, price = _terms(squares, total, count, of_difference=False)
     exponents = bets * (total - count * mean)[:, None] - price
     logarithm, weights = log_sum_exp(exponents)
@@ -102,7 +107,9 @@ def log_wealth(
 
 
 def log_wealth_of_difference(total: Floats, squares: Floats) -> Floats:
-    """The logarithm of the supermartingale of `lower_difference` for a running mean of 0. Arrays of any shape."""
+    """The logarithm of the supermartingale of `lower_difference` for a running mean of 0. Arrays of
+    any shape.
+    """
     exponents = (
         total[..., None] * BETS - squares[..., None] * PSI_DIFFERENCE + _LOG_SHARE_DIFFERENCE
     )
@@ -110,7 +117,9 @@ def log_wealth_of_difference(total: Floats, squares: Floats) -> Floats:
 
 
 def log_sum_exp(exponents: Floats) -> tuple[Floats, Floats]:
-    """The logarithm of the sum of exp(exponents) over the last axis, and the share of each term in the sum."""
+    """The logarithm of the sum of exp(exponents) over the last axis, and the share of each term in
+    the sum.
+    """
     top = exponents.max(axis=-1, keepdims=True)
     terms = np.exp(exponents - top)
     sums = terms.sum(axis=-1, keepdims=True)
@@ -130,9 +139,11 @@ def _lower(count: Any, total: Any, squares: Any, risk: Any, of_difference: bool)
 
 
 def root(bets: Floats, at_zero: Floats, count: Floats, goal: Floats) -> Floats:
-    """Where log sum exp(at_zero - bets count m) falls to the goal, as a function of m, by Newton's method.
+    """Where log sum exp(at_zero - bets count m) falls to the goal, as a function of m, by Newton's
+    method.
 
-    It is convex and falling, and not below the goal at the start, the best bound by a single bet: every step ends below the root.
+    It is convex and falling, and not below the goal at the start, the best bound by a single bet:
+    every step ends below the root.
     """
     slopes = bets * count[:, None]
     mean: Floats = ((at_zero - goal[:, None]) / slopes).max(axis=1)
@@ -165,12 +176,14 @@ class Interval(NamedTuple):
     high: float
 
     def scaled(self, low: float, high: float, *, difference: bool = False) -> "Interval":
-        """The interval of losses in [low, high], from that of losses in [0, 1]; or of a difference of losses.
+        """The interval of losses in [low, high], from that of losses in [0, 1]; or of a difference
+        of losses.
 
         Args:
             low: the lowest possible loss.
             high: the highest possible loss.
-            difference: whether it is the interval of a difference of two losses, which scaling does not shift.
+            difference: whether it is the interval of a difference of two losses, which scaling does
+                not shift.
         """
         start, width = 0.0 if difference else low, high - low
         return Interval(*(start + width * each for each in self))

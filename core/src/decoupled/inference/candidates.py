@@ -1,4 +1,6 @@
-"""A candidate to be judged on a log: the probability with which it would have exploited each arm in each row."""
+"""A candidate to be judged on a log: the probability with which it would have exploited each arm in
+each row.
+"""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +15,8 @@ from ..decision import Arm, ByArm
 from ..errors import ParameterError, UnseenArmWarning, shown
 from .log_columns import Log
 
-EXACT = 20_000  # rows; beyond that a replayed policy draws its arm, which is quicker than computing its law
+# rows; beyond that a replayed policy draws its arm, which is quicker than computing its law
+EXACT = 20_000
 _KINDS = "give an arm, a mapping from arms to shares, an array of laws, a function of a context or a row, or a policy"
 
 # The shares of an arm, given its place: one for all rows, or one for each.
@@ -35,12 +38,15 @@ Candidate: TypeAlias = (
     | Mapping[Any, Arm | ByArm]
     | Startable
 )
-"""What `evaluate` can judge: an arm, shares of arms, laws, a function from a context or a row to an arm or a law, a
-mapping from segments to these, or a policy."""
+"""What `evaluate` can judge: an arm, shares of arms, laws, a function from a context or a row to an
+arm or a law, a mapping from segments to these, or a policy.
+"""
 
 
 def shares_of(candidate: Any, log: Log, segments: Any = None) -> tuple[str, Shares]:
-    """The name of a candidate, and its shares; with `segments`, a mapping from the values of these fields."""
+    """The name of a candidate, and its shares; with `segments`, a mapping from the values of these
+    fields.
+    """
     if segments is not None:
         candidate = _by_segment(candidate, log, _fields(segments))
     if hasattr(candidate, "start"):
@@ -105,7 +111,9 @@ def _fields(segments: Any) -> tuple[str, ...]:
 def _by_segment(
     candidate: Any, log: Log, fields: tuple[str, ...]
 ) -> Callable[[Mapping[str, Any]], Any]:
-    """The function that looks a context up in a mapping; the key of one field is its value, with or without a tuple."""
+    """The function that looks a context up in a mapping; the key of one field is its value, with or
+    without a tuple.
+    """
     if not isinstance(candidate, Mapping):
         rule = "must be a mapping from the values of the fields in `segments` to an arm or a law"
         raise ParameterError.of("policy", candidate, rule, "leave `segments` out for others")
@@ -145,7 +153,9 @@ def _checked(laws: Floats, log: Log) -> Floats:
 
 
 def _replayed(policy: Startable, log: Log) -> Floats:
-    """A policy's law of exploitation in each row, from the losses that were known before its decision."""
+    """A policy's law of exploitation in each row, from the losses that were known before its
+    decision.
+    """
     learner = policy.start(list(log.arms), seed=0)
     exact = len(log) <= EXACT or learner.policy.coupled
     numbers = {arm: place for place, arm in enumerate(log.arms)}

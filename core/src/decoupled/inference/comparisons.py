@@ -1,7 +1,8 @@
 """How arms are compared for a verdict: p-values, who leads, and a look ahead.
 
-`paired` and `running` are one comparison, with the law of exploration known or not; see `pairs`. Arms beyond the most that
-are followed as pairs are compared by running means. `stationary` compares the losses seen, and relies on constant means.
+`paired` and `running` are one comparison, with the law of exploration known or not; see `pairs`.
+Arms beyond the most that are followed as pairs are compared by running means. `stationary` compares
+the losses seen, and relies on constant means.
 """
 
 from collections.abc import Callable
@@ -49,7 +50,9 @@ def chances(sums: Sums, live: Ints, basis: Basis) -> Floats:
 
 
 def chance_of(sums: Sums, arm: int, basis: Basis) -> float:
-    """The same for one arm, if nothing is to be said about any other: the risk is shared by its rivals only."""
+    """The same for one arm, if nothing is to be said about any other: the risk is shared by its
+    rivals only.
+    """
     live = np.array(sums.live, np.int64)
     rivals = live[live != arm]
     if basis == "stationary":
@@ -66,7 +69,8 @@ def chance_of(sums: Sums, arm: int, basis: Basis) -> float:
 
 
 def within(sums: Sums, margin: float, risk: float, drift: bool) -> Ints:
-    """The arms, of at most a hundred, that are shown now not to be worse than any other by more than a margin.
+    """The arms, of at most a hundred, that are shown now not to be worse than any other by more
+    than a margin.
 
     All that is ever shown so holds together, for every margin, with probability 1 - risk.
     """
@@ -86,7 +90,8 @@ def within(sums: Sums, margin: float, risk: float, drift: bool) -> Ints:
 
 
 def own_risks(sums: Sums, arms: Ints, first: int, basis: Basis) -> Floats:
-    """For each of the arms, the smallest risk at which it is shown now to be worse than the first, by these two alone.
+    """For each of the arms, the smallest risk at which it is shown now to be worse than the first,
+    by these two alone.
 
     If losses may drift, all of them by the same rounds: those since arms were last added.
     """
@@ -103,9 +108,11 @@ def own_risks(sums: Sums, arms: Ints, first: int, basis: Basis) -> Floats:
 
 
 def note_best(sums: Sums, arm: int) -> None:
-    """Note that an arm is better than every other one, once each of its own pairs shows that now, by the same rounds.
+    """Note that an arm is better than every other one, once each of its own pairs shows that now,
+    by the same rounds.
 
-    Each was shown before, but maybe at a time of its own. Until all say so at once, wait for those that do not.
+    Each was shown before, but maybe at a time of its own. Until all say so at once, wait for those
+    that do not.
     """
     if not sums.drift or sums.decided is not None:
         return
@@ -134,7 +141,8 @@ def leader(sums: Sums, arms: Ints, basis: Basis) -> int:
     rows, columns = slots[followed][:, None], slots[followed][None, :]
     weights = sums.pairs.weight(rows, columns)
     known = (weights > 0.0) & (rows != columns)
-    # How much an arm loses by against the one that does best against it; 0 if it was compared with none.
+    # How much an arm loses by against the one that does best against it; 0 if it was compared with
+    # none.
     apart_by = sums.pairs.gains[rows, columns] / np.where(known, weights, 1.0)
     behind = np.where(known, apart_by, -np.inf).max(axis=1)
     first = followed[int(np.argmin(np.where(known.any(axis=1), behind, 0.0)))]
@@ -143,7 +151,9 @@ def leader(sums: Sums, arms: Ints, basis: Basis) -> int:
 
 
 def looks_apart(sums: Sums) -> bool:
-    """Whether there is something to settle that bets on pairs do not say by themselves, so that `look` has to."""
+    """Whether there is something to settle that bets on pairs do not say by themselves, so that
+    `look` has to.
+    """
     return not sums.drift or sums.batches > 0 or bool(sums.apart)
 
 
@@ -174,7 +184,9 @@ def _risks(evidence: Floats) -> Floats:
 
 
 def _against_lowest(sums: Sums, live: Ints) -> tuple[int, Floats]:
-    """The arm whose upper end is the lowest, and the evidence of unweighted losses that each arm is worse than it."""
+    """The arm whose upper end is the lowest, and the evidence of unweighted losses that each arm is
+    worse than it.
+    """
     moments, seen = sums.moments[live, PLAIN : PLAIN + 4], sums.counts[live, SEEN]
     rival = int(live[np.argmax(lower_mean(seen, moments[:, 2], moments[:, 3], 0.05))])
     return rival, np.where(live == rival, 0.0, plain_evidence(sums, live, rival))
@@ -188,7 +200,8 @@ def _evidence_apart(sums: Sums, live: Ints) -> tuple[Floats, Ints]:
 
 
 def times(sums: Sums, arms: Ints, first: int, risk: float, basis: Basis) -> float:
-    """How many times the observations it takes until the first is shown to be better than these arms.
+    """How many times the observations it takes until the first is shown to be better than these
+    arms.
 
     That is, if all sums grow in proportion.
     """
@@ -244,12 +257,14 @@ def _times(surplus: Callable[[float], float]) -> float:
     return high
 
 
-# Evidence that one arm is worse than another, of arms that are not followed as `pairs`, and of losses seen unweighted
+# Evidence that one arm is worse than another, of arms that are not followed as `pairs`, and of
+# losses seen unweighted
 #
-# It is the logarithm of a supermartingale that starts at 1 unless the arm is worse, so exp(-evidence) is a p-value that may
-# be watched, and a difference of arms is bounded below by the smallest one without enough evidence against it. Without
-# weights, it is the minimum over m of the evidence of one arm against "my mean is at most m" and of the other against "mine
-# is at least m", which come from different rounds: see docs/inference.md.
+# It is the logarithm of a supermartingale that starts at 1 unless the arm is worse, so
+# exp(-evidence) is a p-value that may be watched, and a difference of arms is bounded below by the
+# smallest one without enough evidence against it. Without weights, it is the minimum over m of the
+# evidence of one arm against "my mean is at most m" and of the other against "mine is at least m",
+# which come from different rounds: see docs/inference.md.
 
 
 _RIVALS = 50
@@ -257,10 +272,11 @@ _STEPS = 30  # halvings of an interval of means
 
 
 def weighted_evidence(sums: Sums, arms: Ints) -> tuple[Floats, Ints]:
-    """The evidence that each of these arms (rows) is worse than a rival (columns), from weighted losses; and the rivals.
+    """The evidence that each of these arms (rows) is worse than a rival (columns), from weighted
+    losses; and the rivals.
 
-    The rivals are the arms with the most gains: all of them, unless there are many, since the evidence of every pair
-    would take seconds with a thousand arms.
+    The rivals are the arms with the most gains: all of them, unless there are many, since the
+    evidence of every pair would take seconds with a thousand arms.
     """
     moments = sums.moments[arms, COMPARABLE:OTHER]
     rivals = np.argsort(-moments[:, 2], kind="stable")[:_RIVALS]
@@ -271,7 +287,9 @@ def weighted_evidence(sums: Sums, arms: Ints) -> tuple[Floats, Ints]:
 
 
 def weighted_difference(sums: Sums, arms: Ints, rivals: Ints) -> tuple[Floats, Floats]:
-    """The sum and the sum of squares, over comparable rounds, of "loss of an arm + gain of a rival - 1"."""
+    """The sum and the sum of squares, over comparable rounds, of "loss of an arm + gain of a rival
+    - 1".
+    """
     rounds = sums.rounds[ROUNDS]
     loss, losses = sums.moments[arms, COMPARABLE], sums.moments[arms, COMPARABLE + 1]
     gain, gains = sums.moments[rivals, COMPARABLE + 2], sums.moments[rivals, COMPARABLE + 3]
@@ -282,7 +300,9 @@ def weighted_difference(sums: Sums, arms: Ints, rivals: Ints) -> tuple[Floats, F
 def plain_evidence(
     sums: Sums, arms: Ints, rival: int, by: float = 0.0, times: float = 1.0
 ) -> Floats:
-    """The evidence of losses seen, `times` as many, that each of these arms is worse than one rival by more than `by`."""
+    """The evidence of losses seen, `times` as many, that each of these arms is worse than one rival
+    by more than `by`.
+    """
     moments = times * sums.moments[arms, PLAIN:COMPARABLE]
     seen = times * sums.counts[arms, SEEN]
     other = times * sums.moments[rival, PLAIN:COMPARABLE]
@@ -316,9 +336,11 @@ def lower_plain_difference(sums: Sums, arm: int, rival: int) -> float:
 
 
 def difference(sums: Sums, arm: int, other: int, drift: bool) -> Interval:
-    """One arm's mean loss minus another's. It excludes 0 if, and only if, the sums have settled the two.
+    """One arm's mean loss minus another's. It excludes 0 if, and only if, the sums have settled the
+    two.
 
-    Once they are settled it stays so. If the evidence has become less since, this is the interval that showed it.
+    Once they are settled it stays so. If the evidence has become less since, this is the interval
+    that showed it.
     """
     if arm == other:
         return Interval(0.0, 0.0, 0.0)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """The value of an arm, of what was served, or of a candidate: its mean loss over the decisions of a log.
+    """The value of an arm, of what was served, or of a candidate: its mean loss over the decisions
+    of a log.
 
     Attributes:
         name: whose value it is.
@@ -24,7 +25,8 @@ class Evaluated:
         self_normalised: divided by the sum of the weights instead of their number.
         doubly_robust: unbiased, with a model as control variate; usually the most precise.
         low: the lower end of the interval.
-        high: the upper end. If it is below `low` the interval is empty: no value agrees with the log.
+        high: the upper end. If it is below `low` the interval is empty: no value agrees with the
+            log.
 
     >>> Evaluated("a", 90, 0.42, 0.41, 0.41, 0.25, 0.5).scaled(0, 100).high
     50.0
@@ -69,14 +71,16 @@ class Evaluation:
 
     Attributes:
         decisions: the rows of the log.
-        observed: the decisions that the values are about: those with a loss, that could explore every arm.
+        observed: the decisions that the values are about: those with a loss, that could explore
+            every arm.
         left_out: decisions with a loss that could not explore every arm.
         risk: the probability that an interval fails.
         drift: whether the intervals allow for losses that drift.
         arms: the value of each arm.
         served: the value of what was exploited; None if nothing was.
         candidate: the value of the candidate; None if there is none.
-        candidate_minus_served: the difference of both: below 0 if the candidate would have cost less.
+        candidate_minus_served: the difference of both: below 0 if the candidate would have cost
+            less.
         remarks: what a reader should know about the log.
 
     >>> import decoupled as dc

@@ -39,37 +39,42 @@ def evaluate(
 ) -> Evaluation:
     """Estimate from a log the cost of every arm, of what was served, and of a candidate.
 
-    All values are mean losses over the decisions of the log whose loss was observed and that could explore every arm.
-    Each has three estimates: *importance weighting*, which is unbiased; *self-normalised*, which divides by the sum
-    of the weights; and *doubly robust*, which weights only the difference from a model. The model is the mean of the
-    arm's losses known so far; a ridge regression of these on the context, if the log has the column `context`; or the
-    column `baseline`. All intervals are right together, with probability 1 - `risk`, for a log whose length you chose
-    beforehand. They are so at every length of a growing log at once only if what its rows say never changes as it grows;
-    docs/inference.md lists what that takes.
+    All values are mean losses over the decisions of the log whose loss was observed and that could
+    explore every arm. Each has three estimates: *importance weighting*, which is unbiased;
+    *self-normalised*, which divides by the sum of the weights; and *doubly robust*, which weights
+    only the difference from a model. The model is the mean of the arm's losses known so far; a
+    ridge regression of these on the context, if the log has the column `context`; or the column
+    `baseline`. All intervals are right together, with probability 1 - `risk`, for a log whose
+    length you chose beforehand. They are so at every length of a growing log at once only if what
+    its rows say never changes as it grows; docs/inference.md lists what that takes.
 
     Args:
-        log: the path of a CSV or Parquet file, a data frame, columns by name, or a list of rows. It needs the columns
-            `explore`, `propensity` and `loss`. `baseline` (a mapping, or its JSON) has the losses predicted for the arms
-            when the decision was made: they are the model of the doubly robust estimate. `context` (a mapping of names to
-            texts, numbers, booleans or None, or its JSON) has what was known of the request. With `judged`, the judge's
-            loss, and `label_probability`, `decision.asked.rho`, a loss is a label, empty where none was asked for. All
-            estimates are then of the labels, for any judge that judged every explored decision.
-        policy: the candidate; None for none. An arm; a mapping from arms to shares; an array with a law over `arms` for
-            each row of the log; a function that returns an arm or a law for the context of a row, or for its number if the
-            log has no contexts; with `segments`, a mapping from segments to arms; or a policy, which is replayed: in each
-            row, its law of exploitation given the losses known by then.
+        log: the path of a CSV or Parquet file, a data frame, columns by name, or a list of rows. It
+            needs the columns `explore`, `propensity` and `loss`. `baseline` (a mapping, or its
+            JSON) has the losses predicted for the arms when the decision was made: they are the
+            model of the doubly robust estimate. `context` (a mapping of names to texts, numbers,
+            booleans or None, or its JSON) has what was known of the request. With `judged`, the
+            judge's loss, and `label_probability`, `decision.asked.rho`, a loss is a label, empty
+            where none was asked for. All estimates are then of the labels, for any judge that
+            judged every explored decision.
+        policy: the candidate; None for none. An arm; a mapping from arms to shares; an array with a
+            law over `arms` for each row of the log; a function that returns an arm or a law for the
+            context of a row, or for its number if the log has no contexts; with `segments`, a
+            mapping from segments to arms; or a policy, which is replayed: in each row, its law of
+            exploitation given the losses known by then.
         loss_range: the lowest and highest possible loss.
         risk: the probability with which an interval may fail.
-        drift: whether losses may drift. If no mean ever changes, False mostly narrows intervals, and needs no propensities.
+        drift: whether losses may drift. If no mean ever changes, False mostly narrows intervals,
+            and needs no propensities.
         arms: the names of the arms in order; None for those that the log has, sorted.
         coupled: whether the arm exploited is the arm explored; None reads it from the log.
-        tags: evaluate only the decisions that have all these tags; None for all decisions. If you look at many
-            choices of tags, some intervals will be wrong by chance.
-        segments: the fields of the context whose values (a tuple if there are several fields) are the keys of the
-            mapping `policy`; None if `policy` is no such mapping.
-        least_propensity: a probability, known beforehand, below which no arm was ever explored, such as the policy's
-            uniform share divided by the number of arms. Intervals then use the doubly robust estimate, and are
-            narrower where its model is good. None if you know none.
+        tags: evaluate only the decisions that have all these tags; None for all decisions. If you
+            look at many choices of tags, some intervals will be wrong by chance.
+        segments: the fields of the context whose values (a tuple if there are several fields) are
+            the keys of the mapping `policy`; None if `policy` is no such mapping.
+        least_propensity: a probability, known beforehand, below which no arm was ever explored,
+            such as the policy's uniform share divided by the number of arms. Intervals then use the
+            doubly robust estimate, and are narrower where its model is good. None if you know none.
 
     >>> import decoupled as dc
     >>> rows = [
@@ -174,7 +179,9 @@ def _refuse_unexplored(log: Log, shares: Shares) -> None:
 
 
 def _is_coupled(log: Log) -> bool:
-    """Whether the arm exploited was always the arm explored, though that would be a miracle by chance."""
+    """Whether the arm exploited was always the arm explored, though that would be a miracle by
+    chance.
+    """
     same = bool(np.all(log.explore == log.exploit))
     return same and float(np.nansum(np.log(log.propensity))) < _SURE
 
@@ -187,17 +194,21 @@ class _Judge:
     ) -> None:
         self.log, self.drift, self.least = log, drift, least
         self.design = None if log.context is None else Design(log.context)
-        # Shared by the arms, what was served, and the candidate with its difference; each has two ends.
+        # Shared by the arms, what was served, and the candidate with its difference; each has two
+        # ends.
         self.risk = risk / (2 * (len(log.arms) + 1 + 2 * (shares is not None)))
         self.inverse = 1.0 / log.propensity
         self.lows, self.highs = self._plain_ends()
-        # What a model of the losses says of the arm explored, of the arm exploited, and of the candidate.
+        # What a model of the losses says of the arm explored, of the arm exploited, and of the
+        # candidate.
         self.explored, self.exploited, self.expected = (np.zeros(len(log)) for _ in range(3))
         self.candidate_weights, self.candidate_means = np.zeros(len(log)), np.zeros(len(log.arms))
         self.robust = [self._learn(place, shares) for place in range(len(log.arms))]
 
     def _learn(self, place: int, shares: Shares | None) -> float:
-        """Add an arm to the columns, one at a time to save memory; return its doubly robust estimate."""
+        """Add an arm to the columns, one at a time to save memory; return its doubly robust
+        estimate.
+        """
         log, model = self.log, self._model(place)
         mine, used = log.explore == place, log.exploit == place
         self.explored[mine], self.exploited[used] = model[mine], model[used]
@@ -210,8 +221,9 @@ class _Judge:
         return float(model.mean() + rest.sum() / len(log))
 
     def _model(self, place: int) -> Floats:
-        """For each decision, the loss that was predicted for an arm; without a prediction, the mean of the losses that
-        were known of it before, and of one loss of 1/2, with what the context adds to it.
+        """For each decision, the loss that was predicted for an arm; without a prediction, the mean
+        of the losses that were known of it before, and of one loss of 1/2, with what the context
+        adds to it.
         """
         log = self.log
         mine = np.flatnonzero(log.explore == place)
@@ -309,11 +321,14 @@ class _Judge:
         )
 
     def _risk_of_each(self) -> float:
-        """The risk of an end: one by importance weighting, or that and one by the doubly robust estimate."""
+        """The risk of an end: one by importance weighting, or that and one by the doubly robust
+        estimate.
+        """
         return self.risk if self.least is None else 0.5 * self.risk
 
     def _narrowed(self, ends: _Ends, level: float, rest: Floats) -> _Ends:
-        """The better of these ends and those by what a model leaves, whose mean is what the model's mean lacks.
+        """The better of these ends and those by what a model leaves, whose mean is what the model's
+        mean lacks.
 
         A weight is at most 1 / least, so what is left, times least, lies in [-1, 1].
         """
@@ -343,7 +358,8 @@ class _Judge:
 
 
 def wrong_propensities(log: Log, place: int) -> str | None:
-    """A remark if the propensities of an arm cannot be right, because its weights do not average 1; otherwise None.
+    """A remark if the propensities of an arm cannot be right, because its weights do not average 1;
+    otherwise None.
 
     >>> from decoupled.inference import read_log
     >>> rows = [{"explore": "a" if n % 2 else "b", "propensity": 0.9, "loss": 0.5} for n in range(100)]

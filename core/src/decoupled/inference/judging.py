@@ -1,4 +1,6 @@
-"""How far a judge can be trusted: its agreement with labels, its bias for each arm, and its bias for what it sees first."""
+"""How far a judge can be trusted: its agreement with labels, its bias for each arm, and its bias
+for what it sees first.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,21 +17,26 @@ from .verdicts import Verdict, verdict
 
 # Rows of the sums. Those of arms follow.
 _TOTALS, _AGREEMENT, _POSITION, _ARMS = range(4)
-# Columns: how many numbers in [0, 1] there were, their sum and that of their squares, and the same of 1 minus each. The
-# totals are the decisions, and the labels that are missing.
+# Columns: how many numbers in [0, 1] there were, their sum and that of their squares, and the same
+# of 1 minus each. The totals are the decisions, and the labels that are missing.
 _COLUMNS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeReport:
-    """What labels say about a judge. Every interval holds at every moment; together they fail with the risk of `watch`.
+    """What labels say about a judge. Every interval holds at every moment; together they fail with
+    the risk of `watch`.
 
-    They are over the labelled decisions. `position_bias` is over all judged decisions whose position is known.
+    They are over the labelled decisions. `position_bias` is over all judged decisions whose
+    position is known.
 
     Attributes:
-        agreement: the mean of 1 - |judged - label|. For losses of 0 and 1 it is how often the judge is right.
-        bias: for each arm, the mean of judged loss minus label, in units of `loss_range`: above 0 if the judge is too harsh.
-        position_bias: how often the judge preferred what it saw first, minus how often the second; None if not known.
+        agreement: the mean of 1 - |judged - label|. For losses of 0 and 1 it is how often the judge
+            is right.
+        bias: for each arm, the mean of judged loss minus label, in units of `loss_range`: above 0
+            if the judge is too harsh.
+        position_bias: how often the judge preferred what it saw first, minus how often the second;
+            None if not known.
         labels: how many labels were used.
         missing: how many never came, and counted as `Labels.missing`.
         awaiting: how many decisions await their label now.
@@ -91,8 +98,8 @@ class JudgeSums:
     """
 
     def __init__(self, arms: int) -> None:
-        # The sums, of how many decisions, and decisions that are not in them yet. They are replaced in one step, so that an
-        # interrupt leaves either the old or the new.
+        # The sums, of how many decisions, and decisions that are not in them yet. They are replaced
+        # in one step, so that an interrupt leaves either the old or the new.
         self._now: tuple[Floats, int, list[Any]] = np.zeros((_ARMS + arms, _COLUMNS)), 0, []
 
     @property
@@ -124,7 +131,9 @@ class JudgeSums:
         return int(self.sums[_TOTALS, 1])
 
     def add_once(self, number: int, *seen: Any) -> None:
-        """Add a decision once: its arm, judged loss, label or None, position or None, and whether a label is missing."""
+        """Add a decision once: its arm, judged loss, label or None, position or None, and whether a
+        label is missing.
+        """
         if self.count == number:
             unsummed = self._now[2]
             unsummed.append(seen)
@@ -141,9 +150,11 @@ class JudgeSums:
     def intervals(
         self, risk: float, arms: Sequence[int]
     ) -> tuple[Interval, Interval | None, list[Interval]]:
-        """The agreement, the position bias if anything is known of it, and the bias for each of these arms.
+        """The agreement, the position bias if anything is known of it, and the bias for each of
+        these arms.
 
-        Half of the risk is for the arms, by the order in which they came, so that arms may be added.
+        Half of the risk is for the arms, by the order in which they came, so that arms may be
+        added.
         """
         agreement = self._interval(_AGREEMENT, 0.25 * risk)
         position = self._interval(_POSITION, 0.25 * risk) if self.sums[_POSITION, 0] > 0.0 else None
@@ -186,7 +197,8 @@ def judge_report(
     awaiting: int,
     lam: float,
 ) -> JudgeReport:
-    """What labels say about a judge, for the `live` arms; `names` are also of retired ones, and `losses` is the loss range.
+    """What labels say about a judge, for the `live` arms; `names` are also of retired ones, and
+    `losses` is the loss range.
 
     >>> judge = JudgeSums(arms=2)
     >>> judge.add_once(0, 1, 0.25, 1.0, None, False)
@@ -203,7 +215,8 @@ def judge_report(
 
 
 def beside(found: Verdict, alone: Verdict, missing: int) -> Verdict:
-    """A verdict by labels, with that by the judge's losses `alone` and the number of missing labels.
+    """A verdict by labels, with that by the judge's losses `alone` and the number of missing
+    labels.
 
     >>> unknown = verdict(Sequences(2), ["a", "b"])
     >>> beside(unknown, unknown, missing=2).remark[:35]

@@ -24,7 +24,8 @@ OPTIONAL = (
 )
 _KINDS = "give the path of a .csv or .parquet file, a data frame, or a list of rows"
 
-# For the place of an arm: the decisions that have a prediction of its loss, and the predictions, scaled to [0, 1].
+# For the place of an arm: the decisions that have a prediction of its loss, and the predictions,
+# scaled to [0, 1].
 Predicted: TypeAlias = Mapping[int, tuple[Ints, Floats]]
 
 
@@ -56,12 +57,14 @@ class Log:
     arms: tuple[Arm, ...]
     size: int  # the number of rows
     decisions: int  # the number of rows with the wanted tags
-    left_out: int  # the rows with a loss that could not explore every arm: some away, or a propensity of 1
+    # the rows with a loss that could not explore every arm: some away, or a propensity of 1
+    left_out: int
     rows: Ints  # of each decision in the log
     explore: Ints  # the places of the explored arms
     exploit: Ints  # those of the exploited arms, -1 for none
     propensity: Floats  # of each explored arm; NaN if it is not known
-    loss: Floats  # scaled to [0, 1]; of a log with labels, what `Asked.estimate` makes of it, mapped to [0, 1]
+    # scaled to [0, 1]; of a log with labels, what `Asked.estimate` makes of it, mapped to [0, 1]
+    loss: Floats
     made: Floats  # when each decision was made, as a number that grows with time
     settled: Floats  # when its loss was observed, on the same scale
     given: Floats  # its loss as it was logged
@@ -91,7 +94,8 @@ def read_log(
     tags: Mapping[str, str] | None = None,
     patience: int = PATIENCE_OF_LOGS,
 ) -> Log:
-    """Read and check a log; `arms` names arms that it may lack, and `tags` those that its decisions must have.
+    """Read and check a log; `arms` names arms that it may lack, and `tags` those that its decisions
+    must have.
 
     >>> log = [{"explore": "a", "propensity": 0.5, "loss": 0.5}, {"explore": "b", "propensity": 0.5, "loss": None}]
     >>> len(read_log(log, (0.0, 1.0))), read_log(log, (0.0, 1.0)).missing
@@ -183,7 +187,9 @@ def read_log(
 def _judgements(
     columns: dict[str, Any], loss_range: tuple[float, float]
 ) -> tuple[Floats | None, Floats]:
-    """What a judge said, scaled to [0, 1] and NaN if it said nothing, with the probability of a label; None if nobody judged."""
+    """What a judge said, scaled to [0, 1] and NaN if it said nothing, with the probability of a
+    label; None if nobody judged.
+    """
     low, high = loss_range
     judged = _numbers("judged", columns.get("judged", ()))
     if np.isnan(judged).all():
@@ -197,7 +203,9 @@ def _judgements(
 
 
 def _estimates(judged: Floats, label: Floats, rho: Floats, made: Floats, settled: Floats) -> Floats:
-    """What `Asked.estimate` makes of each row, by the labels known when it was made; a loss without a judgement as it is."""
+    """What `Asked.estimate` makes of each row, by the labels known when it was made; a loss without
+    a judgement as it is.
+    """
     labelled = ~np.isnan(judged) & ~np.isnan(label)
     rows = np.flatnonzero(labelled)[np.argsort(settled[labelled], kind="stable")]
     s, g = judged[rows], label[rows]
@@ -220,9 +228,11 @@ def _held_up(explore: Ints, made: Floats, status: Any, patience: int) -> Bools:
 
 
 def _too_late(explore: Ints, made: Floats, settled: Floats, patience: int) -> Bools:
-    """Which rows have a loss that came after so many newer decisions that they were given up before.
+    """Which rows have a loss that came after so many newer decisions that they were given up
+    before.
 
-    They stay left out: had they come back, what earlier rows say would depend on when the log is read.
+    They stay left out: had they come back, what earlier rows say would depend on when the log is
+    read.
     """
     ranked = np.sort(made[explore >= 0])
     newer = np.searchsorted(ranked, settled, side="left") - np.searchsorted(
@@ -412,7 +422,9 @@ def _predicted(
 
 
 def _contexts(column: Any, rows: Ints, numbers: Ints) -> tuple[Mapping[str, Any], ...] | None:
-    """The contexts of some rows of a column; None if none has one. `numbers` are the rows that errors name."""
+    """The contexts of some rows of a column; None if none has one. `numbers` are the rows that
+    errors name.
+    """
     found = []
     for row in rows.tolist():
         given = _object(numbers[row], "context", column[row], _CONTEXT)

@@ -1,16 +1,18 @@
 """The alarm of a verdict that no longer holds: an e-detector.
 
-Let arm a be decided. For a rival r, with the numbers y_n of `decoupled.inference.pairs` from the rounds after the verdict,
+Let arm a be decided. For a rival r, with the numbers y_n of `decoupled.inference.pairs` from the
+rounds after the verdict,
 
     M_n(r) = (1 + M_{n-1}(r)) (1 + lam y_n),    M_0(r) = 0,
 
-sums a bet that starts at every round. As long as a is no worse, the mean of y_n is at most 0, so M_n(r) - n is a
-supermartingale, and so is the mean M_n of M_n(r) over the rivals, minus n. The alarm is the first n with M_n >= A. At that
-moment tau the mean of M_tau is at most that of tau, so the mean of tau is at least A, and P(tau <= n) <= n / A.
+sums a bet that starts at every round. As long as a is no worse, the mean of y_n is at most 0, so
+M_n(r) - n is a supermartingale, and so is the mean M_n of M_n(r) over the rivals, minus n. The
+alarm is the first n with M_n >= A. At that moment tau the mean of M_tau is at most that of tau, so
+the mean of tau is at least A, and P(tau <= n) <= n / A.
 
-Shin, Ramdas and Rinaldo (2022, arXiv:2203.03532) call M an e-detector of Shiryaev-Roberts type. The bet must be the same for
-all the starts and known before the round. It is constant here: for losses of 0 and 1, half the money finds a difference of
-0.1 about as soon as the best bet does.
+Shin, Ramdas and Rinaldo (2022, arXiv:2203.03532) call M an e-detector of Shiryaev-Roberts type. The
+bet must be the same for all the starts and known before the round. It is constant here: for losses
+of 0 and 1, half the money finds a difference of 0.1 about as soon as the best bet does.
 """
 
 from collections.abc import Mapping
@@ -32,7 +34,8 @@ class Alarm(NamedTuple):
 
     Attributes:
         decided: the arm that was decided for; None while none is, and after an alarm.
-        evidence: the mean M over its rivals, which raises an alarm at `alarm_every`; 0 while nothing is decided.
+        evidence: the mean M over its rivals, which raises an alarm at `alarm_every`; 0 while
+            nothing is decided.
         looks: how often arms were explored since it was decided.
         raised: how many alarms there were.
 
@@ -70,8 +73,8 @@ class _State(NamedTuple):
 class Lookout:
     """Says whether the best arm is decided, and raises an alarm when it becomes worse than a rival.
 
-    Until the first alarm it goes by the sequences of the watch. Each alarm begins sequences of its own, anew. `every` is at
-    most the mean number of looks until a false alarm.
+    Until the first alarm it goes by the sequences of the watch. Each alarm begins sequences of its
+    own, anew. `every` is at most the mean number of looks until a false alarm.
     """
 
     def __init__(self, every: float) -> None:
@@ -87,7 +90,9 @@ class Lookout:
         return Alarm(now.decided, evidence, now.looks, now.raised)
 
     def take(self, number: int, seen: Observation, sequences: Sequences) -> None:
-        """Take the observation that comes after so many others, which is in the sequences; this may be repeated."""
+        """Take the observation that comes after so many others, which is in the sequences; this may
+        be repeated.
+        """
         now = self._now
         if number < now.taken:
             return
@@ -109,7 +114,9 @@ class Lookout:
         self._now = taken
 
     def look(self, sequences: Sequences) -> None:
-        """Look which arm is decided among those there are now; an arm that came is not compared yet."""
+        """Look which arm is decided among those there are now; an arm that came is not compared
+        yet.
+        """
         sums, now = (sequences if self.own is None else self.own).sums, self._now
         decided = sums.decided
         if decided == now.decided and set(sums.live) - {decided} <= set(now.rivals):

@@ -6,8 +6,8 @@ from typing import NamedTuple, TypeVar
 
 _T = TypeVar("_T")
 
-# For how many newer decisions the evidence waits for one without a loss: that of a learner, that of a log or of an
-# experiment of the service, and the longest. Those that wait are added all at once.
+# For how many newer decisions the evidence waits for one without a loss: that of a learner, that of
+# a log or of an experiment of the service, and the longest. Those that wait are added all at once.
 PATIENCE, PATIENCE_OF_LOGS, MOST_PATIENCE = 250, 1_000, 10_000
 
 
@@ -33,7 +33,8 @@ def settled(
 ) -> Iterator[_T]:
     """The decisions before the first pending one that has fewer than `patience` others after it.
 
-    Later decisions are not a fair sample: whether their feedback has arrived may depend on the arm and its loss.
+    Later decisions are not a fair sample: whether their feedback has arrived may depend on the arm
+    and its loss.
 
     >>> list(settled("abc?de", "?".__eq__)), list(settled("abc?de", "?".__eq__, patience=2))
     (['a', 'b', 'c'], ['a', 'b', 'c', '?', 'd', 'e'])
@@ -46,7 +47,8 @@ def settled(
 
 
 def unsettled(left_out: int, waiting: int, awaited: Awaited | None = None) -> str | None:
-    """What is assumed about so many decisions that are left out, and what so many losses wait for; None if there are none.
+    """What is assumed about so many decisions that are left out, and what so many losses wait for;
+    None if there are none.
 
     >>> print(unsettled(0, 1))
     1 loss waits for that of an earlier decision

@@ -1,21 +1,26 @@
 """Arms compared two by two: what bets on "this arm is worse than that one" have won.
 
-Let p_n be the law of exploration of round n, l_n the loss seen, b_n a level in [0, 1] known before, and for two arms i and j
-the weight w_n = p_n(i) p_n(j) / (p_n(i) + p_n(j)). Whoever starts with 1 and bets the share lam of it, in each round, on
+Let p_n be the law of exploration of round n, l_n the loss seen, b_n a level in [0, 1] known before,
+and for two arms i and j the weight w_n = p_n(i) p_n(j) / (p_n(i) + p_n(j)). Whoever starts with 1
+and bets the share lam of it, in each round, on
 
     y_n = w_n (1{explored i} (l_n - b_n) / p_n(i) - 1{explored j} (l_n - b_n) / p_n(j))
 
-has M_n(lam) = (1 + lam y_1) ... (1 + lam y_n). docs/inference.md shows why its average over some bets bears evidence that
-arm i is worse, and bounds the weighted mean difference from below, however laws and losses drift.
+has M_n(lam) = (1 + lam y_1) ... (1 + lam y_n). docs/inference.md shows why its average over some
+bets bears evidence that arm i is worse, and bounds the weighted mean difference from below, however
+laws and losses drift.
 
-An arm that is seldom explored is compared as precisely as the losses seen of it allow, since y_n is not divided by its
-small probability. The weights are those that make the sum most precise if the difference does not change.
+An arm that is seldom explored is compared as precisely as the losses seen of it allow, since y_n is
+not divided by its small probability. The weights are those that make the sum most precise if the
+difference does not change.
 
-In a round whose law is not known, but the weight W_n = 1 / p_n(explored arm) is, or estimated without bias,
-c (1{explored i} W_n l_n + 1{explored j} W_n (1 - l_n) - 1) takes the place of y_n, with the weight c, 1 over the number of
-arms. So one evidence has both kinds of rounds, and no risk is spent twice.
+In a round whose law is not known, but the weight W_n = 1 / p_n(explored arm) is, or estimated
+without bias, c (1{explored i} W_n l_n + 1{explored j} W_n (1 - l_n) - 1) takes the place of y_n,
+with the weight c, 1 over the number of arms. So one evidence has both kinds of rounds, and no risk
+is spent twice.
 
-With labels, y_n and w_n have another factor: rho, the probability with which the round asked for a label.
+With labels, y_n and w_n have another factor: rho, the probability with which the round asked for a
+label.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,8 +35,9 @@ from ..kernels.betting import LARGE, LESS, REACHED, PairTotals
 from .boundary import log_sum_exp, root
 
 MOST = 100  # arms; the sums grow with the square of their number
-# Large bets win soonest when arms differ much, and small ones when they differ little. Most of the money is on the first:
-# a small bet waits for many observations anyway, and what it started with matters less then.
+# Large bets win soonest when arms differ much, and small ones when they differ little. Most of the
+# money is on the first: a small bet waits for many observations anyway, and what it started with
+# matters less then.
 BETS: Floats = 0.95 * np.power(0.5, np.arange(12.0))
 _SHARES = np.arange(1.0, len(BETS) + 1.0) ** -1.5
 PRIOR: Floats = _SHARES / _SHARES.sum()
@@ -39,7 +45,9 @@ PRIOR: Floats = _SHARES / _SHARES.sum()
 
 @dataclass(slots=True)
 class Pairs:
-    """The sums for pairs of arms; see `decoupled.kernels.betting.PairTotals`. An arm keeps its slot until it is retired."""
+    """The sums for pairs of arms; see `decoupled.kernels.betting.PairTotals`. An arm keeps its slot
+    until it is retired.
+    """
 
     owners: Ints
     won: Floats
@@ -48,7 +56,8 @@ class Pairs:
     gains: Floats
     goals: Floats
     common: Floats
-    # The logarithms of `won` when arms were last added, for what was won since then; no rows if none were ever added.
+    # The logarithms of `won` when arms were last added, for what was won since then; no rows if
+    # none were ever added.
     began: Floats
 
     @classmethod
@@ -140,7 +149,8 @@ class Pairs:
     # What they say
 
     def evidence(self, ones: Ints, twos: Ints, by: float = 0.0) -> Floats:
-        """The logarithms of what was won by betting that the arms in these slots (rows) are worse than those (columns).
+        """The logarithms of what was won by betting that the arms in these slots (rows) are worse
+        than those (columns).
 
         With `by`, worse by more than that; a number below 0 says by how much they may be better.
         """
@@ -171,7 +181,9 @@ class Pairs:
         return float(self.gains[one, two]) / weight if weight > 0.0 else 0.0
 
     def weight(self, one: Any, two: Any) -> Floats:
-        """The sum of the weights of the rounds that compare the arms in these slots, or in arrays of them."""
+        """The sum of the weights of the rounds that compare the arms in these slots, or in arrays
+        of them.
+        """
         found: Floats = self.weights[np.maximum(one, two), np.minimum(one, two)] + self.common[-1]
         return found
 
@@ -184,13 +196,17 @@ class Pairs:
         return max(float(root(BETS, logs, np.array([weight]), goal)[0]), -1.0)
 
     def reached(self) -> Iterator[tuple[int, int]]:
-        """The pairs about which there is enough evidence now for the first time, as arms; no more is wanted of them."""
+        """The pairs about which there is enough evidence now for the first time, as arms; no more
+        is wanted of them.
+        """
         for one, two in np.argwhere(self.goals == REACHED).tolist():
             self.goals[one, two] = np.inf
             yield int(self.owners[one]), int(self.owners[two])
 
     def log_won(self, one: Any, two: Any) -> Floats:
-        """The logarithm of what each of `BETS` has won on these slots, or arrays of them, its share of the money included."""
+        """The logarithm of what each of `BETS` has won on these slots, or arrays of them, its share
+        of the money included.
+        """
         row = one * len(self.owners) + two
         return self._logs_of(row)
 
@@ -225,7 +241,9 @@ class Pairs:
         return pairs
 
     def _check(self) -> None:
-        """Raise an error if no bets could have led to these sums, as far as each number shows by itself."""
+        """Raise an error if no bets could have led to these sums, as far as each number shows by
+        itself.
+        """
         given = self.owners[self.owners >= 0]
         for name, holds in {
             "owners": len(self.owners) <= MOST and len(set(given.tolist())) == len(given),

@@ -1,8 +1,10 @@
-"""A ridge regression of losses on contexts, one for each arm: the model of the doubly robust estimate.
+"""A ridge regression of losses on contexts, one for each arm: the model of the doubly robust
+estimate.
 
-A prediction may use the past alone, or the estimate would be biased. Decisions are cut into blocks, in the order in which
-they were made, and a block is predicted by a fit to the losses that were known before its first decision. Each block
-ends half as far again as the last, so that a log of a million decisions takes 28 fits.
+A prediction may use the past alone, or the estimate would be biased. Decisions are cut into blocks,
+in the order in which they were made, and a block is predicted by a fit to the losses that were
+known before its first decision. Each block ends half as far again as the last, so that a log of a
+million decisions takes 28 fits.
 """
 
 import math
@@ -18,17 +20,20 @@ from ..base.validation import is_missing
 PENALTY = 5.0  # as many losses of a segment as the mean of all is worth
 FIRST = 16  # decisions of the first block, which is predicted by the mean alone
 GROWTH = 1.5
-# So that time is linear in decisions and fields: the fields that most contexts have, and the values of a field that have a
-# column of their own, those seen first, of all fields together and of one; the others share one.
+# So that time is linear in decisions and fields: the fields that most contexts have, and the values
+# of a field that have a column of their own, those seen first, of all fields together and of one;
+# the others share one.
 MOST_FIELDS, MOST_COLUMNS, MOST_VALUES = 32, 128, 64
 _CHUNK = 20_000  # rows that are held as a matrix at a time
 _FAR = 4.0  # standard deviations beyond which a number counts as this far
 
 
 class Design:
-    """The contexts of a log as columns: numbers, scaled, and an indicator for each value of every other field.
+    """The contexts of a log as columns: numbers, scaled, and an indicator for each value of every
+    other field.
 
-    A field is a number if all its values are. A missing number counts as the mean, another missing value as a value.
+    A field is a number if all its values are. A missing number counts as the mean, another missing
+    value as a value.
 
     >>> design = Design([{"kind": "a", "size": 3}, {"kind": "b"}, {"size": 5}])
     >>> design.matrix(np.arange(3), np.array([4.0]), np.array([1.0])).tolist()
@@ -54,7 +59,9 @@ class Design:
         self._widths = [int(codes.max(initial=0)) + 1 for codes in self.codes]
 
     def scales(self, rows: Ints) -> tuple[Floats, Floats]:
-        """The mean and the standard deviation of every number in some rows; 1 where it never varies."""
+        """The mean and the standard deviation of every number in some rows; 1 where it never
+        varies.
+        """
         chosen = self.numbers[:, rows]
         known = ~np.isnan(chosen)
         if (
@@ -98,8 +105,9 @@ def ridge(
 ) -> Floats:
     """What an arm's regression predicts for every decision, given when all of them were made.
 
-    `mine` are the decisions that explored the arm and whose losses are known, in the order in which these were settled.
-    `level` is, for every decision, the mean of the losses that were known of the arm: what a prediction begins from.
+    `mine` are the decisions that explored the arm and whose losses are known, in the order in which
+    these were settled. `level` is, for every decision, the mean of the losses that were known of
+    the arm: what a prediction begins from.
     """
     predicted = level.copy()
     order = np.argsort(made, kind="stable")
@@ -111,7 +119,8 @@ def ridge(
             rest = loss[:known] - float(loss[:known].mean())
             found = _fit(design, mine[:known], rest, means, spreads)
             for some in _chunks(block):
-                # The fit is about the mean that it knew, and the level may know later losses: it wins in time.
+                # The fit is about the mean that it knew, and the level may know later losses: it
+                # wins in time.
                 predicted[some] = level[some] + design.matrix(some, means, spreads) @ found
     return np.asarray(np.clip(predicted, 0.0, 1.0))
 

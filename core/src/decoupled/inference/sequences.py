@@ -32,29 +32,33 @@ _RISK = "the default is 0.05"
 
 
 class Sequences:
-    """Intervals that hold at every moment at once, so you can watch them and stop whenever you like.
+    """Intervals that hold at every moment at once, so you can watch them and stop whenever you
+    like.
 
-    They are for losses in [0, 1] and for arms numbered 0, 1, 2, ... in order of arrival. Update them with every
-    observed loss, in the order of the decisions, as `Learner.watch` does even if losses are late. A decision without
-    feedback is left out, and `leave_out` counts it: whether it comes must not depend on the arm or its loss.
+    They are for losses in [0, 1] and for arms numbered 0, 1, 2, ... in order of arrival. Update
+    them with every observed loss, in the order of the decisions, as `Learner.watch` does even if
+    losses are late. A decision without feedback is left out, and `leave_out` counts it: whether it
+    comes must not depend on the arm or its loss.
 
-    With `drift=True` nothing is assumed about the losses. An interval then covers the *running mean*: the mean loss of
-    an arm over all rounds observed so far, also those that explored another arm. It uses importance weights, so it is
-    wide for an arm that is seldom explored.
+    With `drift=True` nothing is assumed about the losses. An interval then covers the *running
+    mean*: the mean loss of an arm over all rounds observed so far, also those that explored another
+    arm. It uses importance weights, so it is wide for an arm that is seldom explored.
 
-    With `drift=False` an interval covers the mean loss of an arm if that never changes. It uses the losses seen of the
-    arm and needs no weights. If the mean does change, the interval covers the mean over the moments at which the arm was
-    explored, and differences of arms mean little.
+    With `drift=False` an interval covers the mean loss of an arm if that never changes. It uses the
+    losses seen of the arm and needs no weights. If the mean does change, the interval covers the
+    mean over the moments at which the arm was explored, and differences of arms mean little.
 
-    Each family of intervals (all arms and the exploited ones; all differences of two arms; all differences between an
-    arm and the exploited ones) is right as a whole with probability 1 - `risk`.
+    Each family of intervals (all arms and the exploited ones; all differences of two arms; all
+    differences between an arm and the exploited ones) is right as a whole with probability 1 -
+    `risk`.
 
     Args:
         arms: the number of arms.
         risk: the probability that any interval of a family ever fails.
         drift: which intervals the methods give unless you say otherwise.
         coupled: whether the arm exploited is the arm explored, as in the standard game.
-        label_share: the share of decisions that ask for a label, if losses are on the map of `Labels.to_unit`; else 1.
+        label_share: the share of decisions that ask for a label, if losses are on the map of
+            `Labels.to_unit`; else 1.
 
     >>> from decoupled.inference import Sequences
     >>> sequences = Sequences(arms=2)
@@ -80,7 +84,9 @@ class Sequences:
         self._set(Sums.start(count, bool(coupled), chance, bool(drift), 2.0 / label_share - 1.0))
 
     def _set(self, sums: Sums, seen: int = 0, unsummed: list[Observation] | None = None) -> None:
-        """Replace everything in one step, for interrupts; `sums`, of `seen` observations, are shared and never change."""
+        """Replace everything in one step, for interrupts; `sums`, of `seen` observations, are
+        shared and never change.
+        """
         self._now = sums, seen, unsummed or []
 
     def __repr__(self) -> str:
@@ -119,7 +125,9 @@ class Sequences:
 
     @property
     def complete(self) -> int | None:
-        """How many observations there were before the first decision that was left out; None if none was."""
+        """How many observations there were before the first decision that was left out; None if
+        none was.
+        """
         return self._now[0].complete
 
     @property
@@ -129,7 +137,9 @@ class Sequences:
 
     @property
     def pairs_arms(self) -> bool:
-        """Whether arms are compared two by two, by the law of exploration: all of them, unless there are too many."""
+        """Whether arms are compared two by two, by the law of exploration: all of them, unless
+        there are too many.
+        """
         return len(self._now[0].pairs.owners) > 0
 
     @property
@@ -153,15 +163,17 @@ class Sequences:
 
         Args:
             explore: the arm that was explored.
-            weight: 1 / propensity, or an unbiased estimate of it. None if neither is known: the observation then counts
-                with `drift=False` only. A weight of 1 means that no other arm had a chance.
+            weight: 1 / propensity, or an unbiased estimate of it. None if neither is known: the
+                observation then counts with `drift=False` only. A weight of 1 means that no other
+                arm had a chance.
             loss: its loss, in [0, 1].
             exploit: the arm that was exploited; None if none was.
-            available: the arms that could be explored; None for all. Rounds that could not explore every arm count
-                for the arms that they could, and for the exploited arms, but not for comparisons with these.
-            law: the probability with which each arm was explored in that round, 0 for those that could not be. Only
-                differences of two arms and verdicts use it, and become much sharper. Leave it out if it depends on the
-                request: requests would then count by it.
+            available: the arms that could be explored; None for all. Rounds that could not explore
+                every arm count for the arms that they could, and for the exploited arms, but not
+                for comparisons with these.
+            law: the probability with which each arm was explored in that round, 0 for those that
+                could not be. Only differences of two arms and verdicts use it, and become much
+                sharper. Leave it out if it depends on the request: requests would then count by it.
             rho: the probability with which the round asked for a label; 1 without labels.
 
         >>> Sequences(arms=2).update(explore=0, weight=2.0, loss=7.0)
@@ -184,7 +196,8 @@ class Sequences:
         self.add(Observation(explore, weight, number, exploit, available, chances, rho))
 
     def add(self, seen: Observation) -> None:
-        """Add an observation without the checks of `update`. It is summed when you ask for something.
+        """Add an observation without the checks of `update`. It is summed when you ask for
+        something.
 
         Args:
             seen: the observation.
@@ -213,7 +226,8 @@ class Sequences:
     def add_arms(self, count: int = 1) -> None:
         """Add arms, numbered on from the last. What is known of the other arms stays.
 
-        Only comparisons with the exploited arms start again, and those beyond the hundred arms compared two by two.
+        Only comparisons with the exploited arms start again, and those beyond the hundred arms
+        compared two by two.
 
         Args:
             count: how many arms to add, at least one.
@@ -282,7 +296,8 @@ class Sequences:
     def bounds(
         self, *, drift: bool | None = None, among: Sequence[int] | None = None
     ) -> tuple[Floats, Floats, Floats]:
-        """Arrays over all arms, or over those in `among`: the estimates, the lower and the upper ends.
+        """Arrays over all arms, or over those in `among`: the estimates, the lower and the upper
+        ends.
 
         Args:
             drift: whether losses may drift; None for what the sequences were made with.
@@ -301,7 +316,8 @@ class Sequences:
         return mean, low, high
 
     def estimates(self, *, drift: bool | None = None) -> Floats:
-        """The estimated mean loss of every arm: its weighted losses over their weights; 1/2 if none was seen.
+        """The estimated mean loss of every arm: its weighted losses over their weights; 1/2 if none
+        was seen.
 
         Args:
             drift: whether losses may drift; None for what the sequences were made with.
@@ -310,7 +326,8 @@ class Sequences:
         return np.asarray(self.sums.unmapped(ratio(moments[0], moments[2])))
 
     def served(self, *, drift: bool | None = None) -> Interval:
-        """The interval of the mean loss of what was exploited, over the observed rounds that exploited an arm.
+        """The interval of the mean loss of what was exploited, over the observed rounds that
+        exploited an arm.
 
         Args:
             drift: whether losses may drift; None for what the sequences were made with.
@@ -331,9 +348,10 @@ class Sequences:
     def difference(self, arm: int, other: int, *, drift: bool | None = None) -> Interval:
         """The interval of one arm's mean loss minus another's: above 0 if the other arm is better.
 
-        A verdict and this interval have the same evidence: an arm is out if, and only if, its difference to another one
-        is above 0. If losses may drift, it covers the mean difference over rounds that are weighted by the chance to
-        explore both arms, times `rho` with labels; see `decoupled.inference.pairs`. Once it is above 0, it stays so until arms change: if the
+        A verdict and this interval have the same evidence: an arm is out if, and only if, its
+        difference to another one is above 0. If losses may drift, it covers the mean difference
+        over rounds that are weighted by the chance to explore both arms, times `rho` with labels;
+        see `decoupled.inference.pairs`. Once it is above 0, it stays so until arms change: if the
         evidence shrinks, you get the interval that showed it.
 
         Args:
@@ -351,7 +369,8 @@ class Sequences:
         return difference(self.sums, arm, other, self._allows_drift(drift))
 
     def against_served(self, arm: int, *, drift: bool | None = None) -> Interval:
-        """The interval of an arm's mean loss minus that of what was exploited: above 0 if the arm is worse.
+        """The interval of an arm's mean loss minus that of what was exploited: above 0 if the arm
+        is worse.
 
         Args:
             arm: the number of the arm.
@@ -372,7 +391,8 @@ class Sequences:
         above, aboves, below, belows = common + sums.moments[place, at.AGAINST : at.AGAINST + 4]
         low = lower_difference(rounds, above, aboves, risk)
         high = -lower_difference(rounds, below, belows, risk)
-        # By the same rounds: `common` has, less 1 in each, the gains and the losses of what was exploited.
+        # By the same rounds: `common` has, less 1 in each, the gains and the losses of what was
+        # exploited.
         served = ratio(common[2] + rounds, common[0] + rounds)
         estimate = float(comparable_means(sums, drift=True)[place] - served) if rounds > 0 else 0.0
         ends = estimate, min(float(low), 1.0), max(float(high), -1.0)
@@ -422,7 +442,9 @@ class Sequences:
         return int(self.sums.counts[self._place("arm", arm), at.SEEN])
 
     def used(self) -> Floats:
-        """The share of each arm in what was exploited, over the observed rounds; all 0 if nothing was."""
+        """The share of each arm in what was exploited, over the observed rounds; all 0 if nothing
+        was.
+        """
         used = self.sums.counts[:, at.USED]
         return np.asarray(used / max(int(used.sum()), 1), np.float64)
 
@@ -469,7 +491,9 @@ def _find_best(sums: Sums) -> None:
 
 
 def anew(sequences: Sequences, drift: bool, share: float = 1.0) -> Sequences:
-    """Sequences of the same arms and the same kind of losses, of which nothing is known, with a share of the risk."""
+    """Sequences of the same arms and the same kind of losses, of which nothing is known, with a
+    share of the risk.
+    """
     old = sequences.sums
     risk = max(old.risk * share, 2.0 * LEAST_RISK)
     label_share = 2.0 / (1.0 + old.width)
@@ -483,8 +507,8 @@ def anew(sequences: Sequences, drift: bool, share: float = 1.0) -> Sequences:
 
 # Observations, added to the sums in their order
 #
-# How many are added at once makes no difference, to the last bit: what an observation adds, and what it settles, depends on
-# those before it alone.
+# How many are added at once makes no difference, to the last bit: what an observation adds, and
+# what it settles, depends on those before it alone.
 
 
 _MOST_NUMBERS = 1_000_000  # in the laws that are held at once

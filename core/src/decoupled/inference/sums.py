@@ -1,8 +1,10 @@
-"""The sums that confidence sequences are made of: a few numbers for each arm, and for each pair of arms.
+"""The sums that confidence sequences are made of: a few numbers for each arm, and for each pair of
+arms.
 
-Losses lie in [0, 1], and arms are numbered 0, 1, 2, ... in the order in which they came, also after some are retired.
-When arm e was explored with weight W and the loss l was seen, W l and W (1 - l) are *weighted* losses and gains: for a
-given arm, with zeros in the rounds that explored another arm, their means are its mean loss and 1 minus that.
+Losses lie in [0, 1], and arms are numbered 0, 1, 2, ... in the order in which they came, also after
+some are retired. When arm e was explored with weight W and the loss l was seen, W l and W (1 - l)
+are *weighted* losses and gains: for a given arm, with zeros in the rounds that explored another
+arm, their means are its mean loss and 1 minus that.
 """
 
 import math
@@ -29,10 +31,12 @@ class Observation(NamedTuple):
     Attributes:
         explore: the arm that was explored.
         weight: 1 / propensity, or an unbiased estimate of it; None if it is not known.
-        loss: the loss of that arm, in [0, 1]; with labels, an estimate of it on the map of `Labels.to_unit`.
+        loss: the loss of that arm, in [0, 1]; with labels, an estimate of it on the map of
+            `Labels.to_unit`.
         exploit: the arm that was exploited; None if none was.
         available: the arms that could be explored; None for all.
-        law: the probability with which each arm was explored, 0 for retired arms; None if it is not known.
+        law: the probability with which each arm was explored, 0 for retired arms; None if it is not
+            known.
         rho: the probability with which the round wanted a label; 1 without labels.
     """
 
@@ -46,7 +50,9 @@ class Observation(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """The interval that showed an arm to be worse than another, and after how many observations; 0 if that is not known."""
+    """The interval that showed an arm to be worse than another, and after how many observations; 0
+    if that is not known.
+    """
 
     estimate: float
     low: float
@@ -55,12 +61,14 @@ class Shown(NamedTuple):
 
 
 class Best(NamedTuple):
-    """The arm that was shown to be better than every other one, each by its own pair and all by the same rounds.
+    """The arm that was shown to be better than every other one, each by its own pair and all by the
+    same rounds.
 
     Attributes:
         arm: the arm.
         at: after how many observations; 0 if that is not known.
-        batch: the number of the last addition of arms before. It is not compared with arms that came later.
+        batch: the number of the last addition of arms before. It is not compared with arms that
+            came later.
     """
 
     arm: int
@@ -75,38 +83,43 @@ class Sums:
     risk: float  # with which anything in a family may ever be wrong
     drift: bool  # whether losses may drift
     coupled: bool  # whether the arm exploited is the arm explored (the standard game)
-    # For each arm, four numbers each of the losses seen (`PLAIN`, unweighted); of weighted ones over the comparable rounds,
-    # those that could explore every arm there is now (`COMPARABLE`), and over the others (`OTHER`); and what the arm adds
-    # to the comparison with what was exploited, beyond what every arm has (`AGAINST`). The four are a sum of losses and of
-    # their squares, and the same of gains.
+    # For each arm, four numbers each of the losses seen (`PLAIN`, unweighted); of weighted ones
+    # over the comparable rounds, those that could explore every arm there is now (`COMPARABLE`),
+    # and over the others (`OTHER`); and what the arm adds to the comparison with what was
+    # exploited, beyond what every arm has (`AGAINST`). The four are a sum of losses and of their
+    # squares, and the same of gains.
     moments: Floats
-    # For each arm, how many losses of it were seen (`SEEN`), how many of the observed decisions exploited it (`USED`), and
-    # in how many rounds it could be explored, apart from the comparable ones (`OTHER_ROUNDS`).
+    # For each arm, how many losses of it were seen (`SEEN`), how many of the observed decisions
+    # exploited it (`USED`), and in how many rounds it could be explored, apart from the comparable
+    # ones (`OTHER_ROUNDS`).
     counts: Ints
     batch: Ints  # 0 for an arm that was there from the start, b for one of the b-th addition
     retired: Bools
-    # The number of comparable rounds (`ROUNDS`), and of those that exploited an arm (`COMPARED`); of all that did
-    # (`SERVED_ROUNDS`); and of those whose law was known (`LAW_ROUNDS`).
+    # The number of comparable rounds (`ROUNDS`), and of those that exploited an arm (`COMPARED`);
+    # of all that did (`SERVED_ROUNDS`); and of those whose law was known (`LAW_ROUNDS`).
     rounds: Ints
-    # The part of `AGAINST` that is the same for every arm (`COMMON`); moments of the estimated losses of the exploited arms
-    # (`SERVED`); a level of the last losses (`LEVEL`).
+    # The part of `AGAINST` that is the same for every arm (`COMMON`); moments of the estimated
+    # losses of the exploited arms (`SERVED`); a level of the last losses (`LEVEL`).
     flow: Floats
     compared: list[int]  # how many ordered pairs of arms share the risk of each addition
     contenders: int  # how many arms there were when the comparable rounds began
     pairs: Pairs
-    # The pairs of which the first arm was shown to be worse, in that order, with what showed it and when.
+    # The pairs of which the first arm was shown to be worse, in that order, with what showed it and
+    # when.
     settled: dict[tuple[int, int], Shown]
-    # The arm that was last shown to be better than every other one there was. Without drift nothing is noted here.
+    # The arm that was last shown to be better than every other one there was. Without drift nothing
+    # is noted here.
     best: "Best | None" = None
     next_look: int = (
         0  # after how many observations to look for what `pairs` does not say by itself
     )
     left_out: int = 0  # decisions, because it is not known what they would have shown
     complete: int | None = (
-        None  # how many observations there were before the first of these; None if that is not known
+        # how many observations there were before the first of these; None if that is not known
+        None
     )
-    # Of the range of losses, which is 1 without labels. They are mapped to [0, 1] from a range around 1/2; only pairs of
-    # arms are compared by losses that are not mapped.
+    # Of the range of losses, which is 1 without labels. They are mapped to [0, 1] from a range
+    # around 1/2; only pairs of arms are compared by losses that are not mapped.
     width: float = 1.0
 
     @classmethod
@@ -148,7 +161,9 @@ class Sums:
         return replace(self, **{name: getattr(self, name).copy() for name in changing})
 
     def unmapped(self, mean: Any) -> Any:
-        """A mean loss, given the mean of mapped losses, which may lie outside [0, 1] if it is an end of an interval."""
+        """A mean loss, given the mean of mapped losses, which may lie outside [0, 1] if it is an
+        end of an interval.
+        """
         return mean if self.width == 1.0 else np.clip(0.5 + self.width * (mean - 0.5), 0.0, 1.0)
 
     def unmapped_difference(self, difference: Any) -> Any:
@@ -186,7 +201,9 @@ class Sums:
         return found
 
     def add_arms(self, count: int) -> None:
-        """Add arms. Comparable rounds begin anew: until now no round could explore every arm there is."""
+        """Add arms. Comparable rounds begin anew: until now no round could explore every arm there
+        is.
+        """
         known, batch = len(self.batch), len(self.compared)
         self.moments[:, at.OTHER : at.AGAINST] += self.moments[:, at.COMPARABLE : at.OTHER]
         self.moments[:, at.COMPARABLE : at.OTHER] = self.moments[:, at.AGAINST :] = 0.0
@@ -214,7 +231,9 @@ class Sums:
         self._set_goals(np.flatnonzero(self.pairs.owners >= 0).tolist())
 
     def _set_goals(self, slots: Collection[int]) -> None:
-        """Set what the bets must win for each pair with one of these slots. Without drift another kind settles them."""
+        """Set what the bets must win for each pair with one of these slots. Without drift another
+        kind settles them.
+        """
         if not self.drift:
             return
         pairs = self.pairs
@@ -229,7 +248,9 @@ class Sums:
                 pairs.goals[one, two] = np.inf
 
     def settle(self, worse: int, better: int, shown: Interval) -> None:
-        """Note that an arm was shown to be worse, unless the other one was shown to be worse than it before."""
+        """Note that an arm was shown to be worse, unless the other one was shown to be worse than
+        it before.
+        """
         if not self._leads(better, worse):
             self.settled[worse, better] = Shown(*shown, self.observed)
 
@@ -247,9 +268,10 @@ class Sums:
 
     # How the risk is shared, so that everything in a family of statements holds together
     #
-    # There are three families: the mean loss of every arm and of what was exploited; the difference of any two arms;
-    # the difference between any arm and what was exploited. Each holds as a whole, at all moments, with probability
-    # 1 - risk. Arms that come later need a share too: see `share_of_batch`.
+    # There are three families: the mean loss of every arm and of what was exploited; the difference
+    # of any two arms; the difference between any arm and what was exploited. Each holds as a whole,
+    # at all moments, with probability 1 - risk. Arms that come later need a share too: see
+    # `share_of_batch`.
 
     def share_of_arms(self) -> tuple[Floats, float]:
         """The share of each arm's interval, and that of what was exploited."""
@@ -261,11 +283,15 @@ class Sums:
         return shares[self.batch], float(shares[0])
 
     def share_of_served_difference(self) -> float:
-        """The share of each end of the difference between an arm and what was exploited, since arms were last added."""
+        """The share of each end of the difference between an arm and what was exploited, since arms
+        were last added.
+        """
         return share_of_batch(self.batches) / (2 * self.contenders)
 
     def share_of_pairs(self, firsts: Ints, second: int) -> Floats:
-        """The share of "the first arm is worse than the second" in a comparison that never begins anew."""
+        """The share of "the first arm is worse than the second" in a comparison that never begins
+        anew.
+        """
         return _in_batches(
             np.maximum(self.batch[firsts], self.batch[second]), np.array(self.compared)
         )
@@ -273,12 +299,15 @@ class Sums:
     def share_of_new_pairs(self) -> float:
         """The same in a comparison that began anew when arms were last added.
 
-        It is that of `share_of_pairs` for a pair with an arm of the last addition, whose comparison began then too.
+        It is that of `share_of_pairs` for a pair with an arm of the last addition, whose comparison
+        began then too.
         """
         return share_of_batch(self.batches) / max(self.compared[-1], 1)
 
     def share_of_rivals(self, arm: int, rivals: Ints) -> Floats:
-        """The share of "the arm is worse than this rival", if nothing is to be said about any other arm."""
+        """The share of "the arm is worse than this rival", if nothing is to be said about any other
+        arm.
+        """
         others = np.maximum(np.delete(self.batch, arm), self.batch[arm])
         later = np.maximum(self.batch[rivals], self.batch[arm])
         return _in_batches(later, np.bincount(others, minlength=self.batches + 1))
@@ -311,7 +340,9 @@ class Sums:
         return sums
 
     def _check(self) -> None:
-        """Raise an error if no observations could have led to these sums, as far as each number shows by itself."""
+        """Raise an error if no observations could have led to these sums, as far as each number
+        shows by itself.
+        """
         arms, settled = (
             len(self.batch),
             np.array([[*pair, *shown] for pair, shown in self.settled.items()]),
@@ -343,7 +374,9 @@ class Sums:
                 raise ValueError(f"{name} cannot be")
 
     def _is_best(self, arm: int, when: int, batch: int) -> bool:
-        """Whether an arm may have been shown to be the best of those that came with this addition or before."""
+        """Whether an arm may have been shown to be the best of those that came with this addition
+        or before.
+        """
         others = [other for other in self.live if other != arm and self.batch[other] <= batch]
         is_shown = all((other, arm) in self.settled for other in others)
         return (
@@ -370,9 +403,11 @@ def share_of_batch(batch: int) -> float:
 
 
 def share_of_segment(number: int) -> float:
-    """The share of a risk for a segment, by the order in which it appeared, from 1. All shares sum to 1.
+    """The share of a risk for a segment, by the order in which it appeared, from 1. All shares sum
+    to 1.
 
-    A segment appears with its first decision, before any of its losses is seen, so its share does not depend on them.
+    A segment appears with its first decision, before any of its losses is seen, so its share does
+    not depend on them.
 
     >>> from decoupled.inference import share_of_segment
     >>> round(share_of_segment(1), 3), round(sum(map(share_of_segment, range(1, 100_000))), 3)

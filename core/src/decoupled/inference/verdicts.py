@@ -31,40 +31,50 @@ _LEAST = 30  # observations; from fewer, a forecast would be noise
 class Verdict:
     """What is known about the best arm, valid whenever you look.
 
-    An arm is out once it is shown to be worse than another one, and stays out until arms are added or retired. With
-    probability 1 - risk, every arm that is out was worse at the moment at which this was shown: by its mean loss, if
-    no mean ever changes; if losses may drift, by the mean difference until then, over rounds weighted by the chance
-    to explore both arms, times the chance of a label with `Labels`. A verdict says nothing about losses after that
-    moment.
+    An arm is out once it is shown to be worse than another one, and stays out until arms are added
+    or retired. With probability 1 - risk, every arm that is out was worse at the moment at which
+    this was shown: by its mean loss, if no mean ever changes; if losses may drift, by the mean
+    difference until then, over rounds weighted by the chance to explore both arms, times the chance
+    of a label with `Labels`. A verdict says nothing about losses after that moment.
 
     Attributes:
         text: the verdict as a sentence.
-        state: "decided" if one arm was shown to be better than every other, "narrowed" if some arms are out, "open" if
-            none is. If losses may drift, each other arm must be worse than that arm itself, all by the same rounds. So
-            it may stay narrowed although one arm is left: others may be out because a third arm was better.
-        best: the arm that looks best among those left, by the evidence that compares them; None if no loss was seen.
+        state: "decided" if one arm was shown to be better than every other, "narrowed" if some arms
+            are out, "open" if none is. If losses may drift, each other arm must be worse than that
+            arm itself, all by the same rounds. So it may stay narrowed although one arm is left:
+            others may be out because a third arm was better.
+        best: the arm that looks best among those left, by the evidence that compares them; None if
+            no loss was seen.
         left: the arms that may still be the best.
         out: the arms that were shown to be worse than another.
-        sure: the highest level at which the evidence of now shows the same, which may be below 1 - risk; None while open.
-        more_observations: about how many more it takes to decide, if the arms differ as much as they seem to and are
-            explored as often as so far; None if it is decided, not foreseeable, or before 30 observations.
-        basis: what the arms were compared by. "paired": the difference of two arms, over rounds weighted by the chance
-            to explore both; "running": the same, but all rounds count the same, because that chance is not known in any
-            round or depends on the request; "stationary": the losses
-            seen of each arm, if no mean changes.
-        decided_at: after how many observations it was decided, or the last arm that is out was shown to be worse; None while it is open, with
-            another risk than that of the sequences, and if an earlier version did not note it.
+        sure: the highest level at which the evidence of now shows the same, which may be below 1 -
+            risk; None while open.
+        more_observations: about how many more it takes to decide, if the arms differ as much as
+            they seem to and are explored as often as so far; None if it is decided, not
+            foreseeable, or before 30 observations.
+        basis: what the arms were compared by. "paired": the difference of two arms, over rounds
+            weighted by the chance to explore both; "running": the same, but all rounds count the
+            same, because that chance is not known in any round or depends on the request;
+            "stationary": the losses seen of each arm, if no mean changes.
+        decided_at: after how many observations it was decided, or the last arm that is out was
+            shown to be worse; None while it is open, with another risk than that of the sequences,
+            and if an earlier version did not note it.
         left_out: how many decisions are left out because their loss did not arrive in time.
         waiting: how many losses wait for those of earlier decisions.
-        observed: how many losses the verdict rests on: those of all decisions before the one that is waited for.
+        observed: how many losses the verdict rests on: those of all decisions before the one that
+            is waited for.
         waiting_for: the id of the decision that they wait for; None if none waits.
         waiting_decisions: after how many more decisions that one is given up; None if none waits.
-        waiting_until: the time at which it is given up if that comes first; None if only decisions count.
-        is_provisional: whether it rests on leaving decisions out whose loss did not come in time. It is then biased if a loss
-            that is late differs from the others; declare an `expired_loss` to do without that assumption.
-        remark: what is assumed about decisions that are left out, and what the losses wait for; None if there are none.
+        waiting_until: the time at which it is given up if that comes first; None if only decisions
+            count.
+        is_provisional: whether it rests on leaving decisions out whose loss did not come in time.
+            It is then biased if a loss that is late differs from the others; declare an
+            `expired_loss` to do without that assumption.
+        remark: what is assumed about decisions that are left out, and what the losses wait for;
+            None if there are none.
         judge: with labels, what the judge alone would say; None without.
-        warning: a sentence if the judge alone would decide for another arm than the labels do; otherwise None.
+        warning: a sentence if the judge alone would decide for another arm than the labels do;
+            otherwise None.
 
     >>> from decoupled.inference import Sequences, verdict
     >>> sequences = Sequences(arms=2)
@@ -113,14 +123,18 @@ def verdict(
 ) -> Verdict:
     """Judge the arms that are not retired.
 
-    An arm is out when the sequences show that it is worse than another; `Verdict` says what that means.
+    An arm is out when the sequences show that it is worse than another; `Verdict` says what that
+    means.
 
     Args:
         sequences: the sequences.
         names: the name of each arm, also of retired ones; by default its number.
-        risk: a risk other than that of the sequences. Choose it before you look. An arm is then out if shown to be worse now.
-        drift: whether losses may drift; by default as the sequences say. Choose it before you look, too.
-        waiting: how many losses are not in the sequences yet, because they wait for those of earlier decisions.
+        risk: a risk other than that of the sequences. Choose it before you look. An arm is then out
+            if shown to be worse now.
+        drift: whether losses may drift; by default as the sequences say. Choose it before you look,
+            too.
+        waiting: how many losses are not in the sequences yet, because they wait for those of
+            earlier decisions.
         awaited: the decision that they wait for; None if it is not known.
 
     >>> from decoupled.inference import Sequences, verdict
@@ -235,11 +249,13 @@ def _spoken(arm: Arm) -> str:
 
 
 class Comparison(NamedTuple):
-    """The arms that are not retired, each with the smallest risk at which it is shown to be worse than another.
+    """The arms that are not retired, each with the smallest risk at which it is shown to be worse
+    than another.
 
-    `gone` marks those that were shown to be, at the risk allowed. `at` is the number of observations after which the last
-    of these was, 0 if there is none or it is not known; None if they are shown to be by the evidence of now. `decided` is the
-    arm that is shown to be better than every other one, and then `at` is when that was shown.
+    `gone` marks those that were shown to be, at the risk allowed. `at` is the number of
+    observations after which the last of these was, 0 if there is none or it is not known; None if
+    they are shown to be by the evidence of now. `decided` is the arm that is shown to be better
+    than every other one, and then `at` is when that was shown.
     """
 
     live: Ints
@@ -301,13 +317,16 @@ def _own_chances(sums: Sums, live: Ints, best: int, basis: Basis) -> Floats:
 
 
 def is_beaten(sequences: Sequences, arm: int, risk: float, drift: bool) -> bool:
-    """Whether it is shown, at this risk, that another arm is better than this one, which was chosen beforehand."""
+    """Whether it is shown, at this risk, that another arm is better than this one, which was chosen
+    beforehand.
+    """
     sums = sequences.sums
     return comparisons.chance_of(sums, arm, comparisons.basis_of(sums, drift)) <= risk
 
 
 def best_looking(sequences: Sequences, *, drift: bool | None = None) -> int | None:
-    """The best arm so far by the evidence that compares arms, among those not retired; None if no loss was seen.
+    """The best arm so far by the evidence that compares arms, among those not retired; None if no
+    loss was seen.
 
     >>> from decoupled.inference.verdicts import best_looking
     >>> sequences = Sequences(arms=2)
@@ -347,8 +366,9 @@ def regret(
     Args:
         sequences: the sequences.
         against: the arm; by default the one that looks best now.
-        drift: as in `Sequences`. If losses may drift, the regret is over the rounds that could explore every arm there
-            is now; if not, over all observed rounds that exploited an arm. None if there was no such round.
+        drift: as in `Sequences`. If losses may drift, the regret is over the rounds that could
+            explore every arm there is now; if not, over all observed rounds that exploited an arm.
+            None if there was no such round.
 
     >>> from decoupled.inference import Sequences, regret
     >>> sequences = Sequences(arms=2)

@@ -61,7 +61,8 @@ def sample_mean(loss_sum: float, count: float) -> float:
 def find_lowest(state: State, row: int) -> None:
     """Store the lowest value of a row, the first arm that has it, and how many arms have it.
 
-    It stores them in the scalars `LOWEST_SCALARS`, which come first among the policy's own in its `Layout`.
+    It stores them in the scalars `LOWEST_SCALARS`, which come first among the policy's own in its
+    `Layout`.
 
     Args:
         state: the state.
@@ -110,7 +111,8 @@ def pick_lowest(state: State, row: int, stream: Words) -> int:
 
 
 def lowest_law(state: State, row: int) -> Floats:
-    """The law of `pick_lowest`: uniform over the arms with the lowest value; `find_lowest` has an example.
+    """The law of `pick_lowest`: uniform over the arms with the lowest value; `find_lowest` has an
+    example.
 
     Args:
         state: the state.

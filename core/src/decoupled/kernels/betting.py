@@ -1,4 +1,5 @@
-"""Add observations to the sums of confidence sequences: the moments of each arm, and what bets on pairs of arms won.
+"""Add observations to the sums of confidence sequences: the moments of each arm, and what bets on
+pairs of arms won.
 
 `decoupled.inference.sums` says what the moments are, and `decoupled.inference.pairs` what is bet.
 """
@@ -13,8 +14,8 @@ from .jit import compiled
 EXPLORE, EXPLOIT, LAW, WEIGHTED, WHOLE, SERVES, COUPLED = range(7)
 WEIGHT, LOSS, SHARE, STAKE, ESTIMATE, RHO = range(6)
 
-# The first columns of the moments of an arm, each with the three after it: a sum of losses and of their squares, then the
-# same of gains.
+# The first columns of the moments of an arm, each with the three after it: a sum of losses and of
+# their squares, then the same of gains.
 PLAIN, COMPARABLE, OTHER, AGAINST = 0, 4, 8, 12
 SEEN, USED, OTHER_ROUNDS = range(3)
 ROUNDS, COMPARED, SERVED_ROUNDS, LAW_ROUNDS = range(4)
@@ -32,12 +33,15 @@ class Observed(NamedTuple):
     """Observations in their order.
 
     Attributes:
-        rows: the explored arm, the exploited one or -1, the row in `laws` or -1, and whether the weight is known, the
-            round could explore every arm, it counts for what was exploited, and the game is the standard one.
-        numbers: the weight; the loss in [0, 1]; the share of their money that pairs of arms bet in a round without a law, 0
-            if it has one; how much such a round counts; and the loss that was estimated from a label, with the label's
-            probability, see `decoupled.learner.labels`. Without labels these are the share, the loss and 1.
-        laws: laws of exploration, by arm. With a share above 0, what is not 0 there could be explored.
+        rows: the explored arm, the exploited one or -1, the row in `laws` or -1, and whether the
+            weight is known, the round could explore every arm, it counts for what was exploited,
+            and the game is the standard one.
+        numbers: the weight; the loss in [0, 1]; the share of their money that pairs of arms bet in
+            a round without a law, 0 if it has one; how much such a round counts; and the loss that
+            was estimated from a label, with the label's probability, see
+            `decoupled.learner.labels`. Without labels these are the share, the loss and 1.
+        laws: laws of exploration, by arm. With a share above 0, what is not 0 there could be
+            explored.
     """
 
     rows: Ints
@@ -46,7 +50,9 @@ class Observed(NamedTuple):
 
 
 class ArmTotals(NamedTuple):
-    """The sums of each arm, and those of all: counts of rounds; moments of what was exploited, and a level of losses."""
+    """The sums of each arm, and those of all: counts of rounds; moments of what was exploited, and
+    a level of losses.
+    """
 
     moments: Floats
     counts: Ints
@@ -57,8 +63,8 @@ class ArmTotals(NamedTuple):
 class PairTotals(NamedTuple):
     """What is summed for pairs of arms. Each such arm has a slot.
 
-    What a bet has won is `won` times `common` times 2^(1000 powers): nothing overflows, and multiplying is all that an
-    observation takes.
+    What a bet has won is `won` times `common` times 2^(1000 powers): nothing overflows, and
+    multiplying is all that an observation takes.
     """
 
     owners: Ints  # the arm of each slot, -1 if it is free
@@ -70,14 +76,17 @@ class PairTotals(NamedTuple):
     goals: (
         Floats  # to win together to be enough; infinite if no more is wanted, `REACHED` once it was
     )
-    common: Floats  # a factor for each bet that is the same for all pairs; and, last, a part of the weights that is
+    # a factor for each bet that is the same for all pairs; and, last, a part of the weights that is
+    common: Floats
     chances: Floats  # room for a number for each slot
     again: Floats  # room for a number for each bet
 
 
 @compiled
 def add_observations(seen: Observed, arms: ArmTotals, pairs: PairTotals, start: int) -> int:
-    """Add the observations from `start` on, until the bets on a pair have won enough; return the next one to add."""
+    """Add the observations from `start` on, until the bets on a pair have won enough; return the
+    next one to add.
+    """
     for n in range(start, len(seen.rows)):
         _add_to_arms(seen, arms, n)
         if _add_to_pairs(seen, arms, pairs, n):
@@ -127,9 +136,10 @@ def _add_to_arms(seen: Observed, arms: ArmTotals, n: int) -> None:
     _add(arms.flow, SERVED, served_loss, served_gain)
     if not (whole and row[WEIGHTED] == 1):
         return
-    # "Loss of an arm minus loss of the exploited arm", and its opposite, for every arm. Both are written as a loss plus a
-    # gain minus 1, which is at least -1 whatever the weight. They are the same for all arms but the explored arm and the
-    # exploited one, so only those two keep a difference from the common sum.
+    # "Loss of an arm minus loss of the exploited arm", and its opposite, for every arm. Both are
+    # written as a loss plus a gain minus 1, which is at least -1 whatever the weight. They are the
+    # same for all arms but the explored arm and the exploited one, so only those two keep a
+    # difference from the common sum.
     arms.rounds[COMPARED] += 1
     above, below = served_gain - 1.0, served_loss - 1.0
     _add(arms.flow, COMMON, above, below)
@@ -190,7 +200,9 @@ def _bet_by_law(pairs: PairTotals, explored: int, above: float, rho: float) -> b
 
 @compiled
 def _bet_by_weight(seen: Observed, pairs: PairTotals, n: int, explored: int, above: float) -> bool:
-    """Add what the explored arm tells. The stake of the round, which every pair pays, is paid already."""
+    """Add what the explored arm tells. The stake of the round, which every pair pays, is paid
+    already.
+    """
     weight, loss, share = seen.numbers[n, WEIGHT], seen.numbers[n, LOSS], seen.numbers[n, SHARE]
     gain = seen.numbers[n, STAKE] * weight * above / seen.numbers[n, RHO]
     enough = False

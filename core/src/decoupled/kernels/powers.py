@@ -1,7 +1,7 @@
 """Powers of 1 + excess, with the most common exponents written out.
 
-A general power costs about ten multiplications. The exponents below belong to alpha = 3 and 2 and beta = 2/3 and 1/2.
-The branch does not depend on the loop around it, so the compiler hoists it.
+A general power costs about ten multiplications. The exponents below belong to alpha = 3 and 2 and
+beta = 2/3 and 1/2. The branch does not depend on the loop around it, so the compiler hoists it.
 """
 
 import math
@@ -11,7 +11,9 @@ from .jit import compiled
 
 @compiled
 def power(excess: float, exponent: float) -> float:
-    """(1 + excess) ** exponent for excess >= 0, accurate even for a small excess and a large exponent."""
+    """(1 + excess) ** exponent for excess >= 0, accurate even for a small excess and a large
+    exponent.
+    """
     if exponent == 3.0:
         return (1.0 + excess) * (1.0 + excess) * (1.0 + excess)
     if exponent == 2.0:
@@ -21,7 +23,9 @@ def power(excess: float, exponent: float) -> float:
 
 @compiled
 def inverse_power(excess: float, exponent: float) -> float:
-    """(1 + excess) ** -exponent for excess >= 0, accurate even for a small excess and a large exponent."""
+    """(1 + excess) ** -exponent for excess >= 0, accurate even for a small excess and a large
+    exponent.
+    """
     if exponent == 3.0:
         inverse = 1.0 / (1.0 + excess)
         return inverse * inverse * inverse

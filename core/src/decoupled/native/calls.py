@@ -1,9 +1,10 @@
 """Call the functions of the library.
 
-Every function takes one argument, the address of a *block* of 64-bit words, and returns a status. The words are its
-arguments in order: a number is one word, an array its address and its lengths. The words after them take the results.
-The arrays of a learner do not move, so it fills a block once and then writes at most three numbers per call. A foreign
-call with a dozen arguments would take microseconds.
+Every function takes one argument, the address of a *block* of 64-bit words, and returns a status.
+The words are its arguments in order: a number is one word, an array its address and its lengths.
+The words after them take the results. The arrays of a learner do not move, so it fills a block once
+and then writes at most three numbers per call. A foreign call with a dozen arguments would take
+microseconds.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -150,10 +151,11 @@ def bound_entries(
 ) -> tuple[Callable[[], None], Callable[[], Any], Callable[[int, float, float], None]]:
     """A learner's three calls, `init`, `decide` and `update`, bound to its arrays.
 
-    The arrays are not copied. Only one thread may use the calls at a time. The arrays come from a layout, so they are
-    not checked.
+    The arrays are not copied. Only one thread may use the calls at a time. The arrays come from a
+    layout, so they are not checked.
     """
-    # Two blocks, because different words follow the arrays: the stream and the decision, or the observation.
+    # Two blocks, because different words follow the arrays: the stream and the decision, or the
+    # observation.
     words = [word for array in arrays for word in (_own_address(array), *array.shape)]
     drawn = 8 * (len(words) + 2)  # the byte where the decision is
     words += [_own_address(stream), len(stream), 0, 0, 0, 0, *words]

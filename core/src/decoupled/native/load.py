@@ -1,7 +1,9 @@
-"""Load the library that ships with the package, if it was built from these sources for this kind of machine.
+"""Load the library that ships with the package, if it was built from these sources for this kind of
+machine.
 
-Loading needs only NumPy and ctypes. If anything is wrong with the library, it is ignored: the functions are compiled
-just in time, and `why_not` gives the reason. Digests tell whether the sources are the same.
+Loading needs only NumPy and ctypes. If anything is wrong with the library, it is ignored: the
+functions are compiled just in time, and `why_not` gives the reason. Digests tell whether the
+sources are the same.
 """
 
 import ast
@@ -28,7 +30,9 @@ CPUINFO = Path("/proc/cpuinfo")
 
 
 def machine() -> str:
-    """The kind of machine that a library is for, such as Linux-x86_64, Linux-aarch64 or Darwin-arm64."""
+    """The kind of machine that a library is for, such as Linux-x86_64, Linux-aarch64 or
+    Darwin-arm64.
+    """
     return f"{platform.system()}-{platform.machine()}"
 
 
@@ -82,8 +86,8 @@ def source_digest(*folders: str) -> str:
 def code_digest(*folders: str) -> str:
     """The same without docstrings, comments and line numbers, none of which is compiled.
 
-    It parses every file, which takes a moment: ask only if `source_digest` differs. It depends on the version of
-    Python as well.
+    It parses every file, which takes a moment: ask only if `source_digest` differs. It depends on
+    the version of Python as well.
     """
     digest = hashlib.sha256()
     for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py")):

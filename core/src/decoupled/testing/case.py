@@ -1,4 +1,6 @@
-"""A policy under test, the checks that several tests share, and one line that says what is wrong, where, and what to do."""
+"""A policy under test, the checks that several tests share, and one line that says what is wrong,
+where, and what to do.
+"""
 
 import re
 import sys

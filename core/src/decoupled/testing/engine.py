@@ -1,4 +1,6 @@
-"""`check_policy`, and its checks: every step, its laws, `init`, the engine and long runs; then saving, unbiased estimates, and arms that change."""
+"""`check_policy`, and its checks: every step, its laws, `init`, the engine and long runs; then
+saving, unbiased estimates, and arms that change.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -125,7 +127,9 @@ def check_laws(case: Case) -> None:
 
 
 def _chi_square_p(counts: Any, law: Floats) -> float:
-    """Pearson's test. Arms with few expected draws count together; a draw of an arm of probability 0 fails."""
+    """Pearson's test. Arms with few expected draws count together; a draw of an arm of probability
+    0 fails.
+    """
     if counts[law == 0.0].any():
         return 0.0
     rare = counts.sum() * law < 10.0
@@ -183,7 +187,8 @@ def _compare(case: Case, state: State, again: State) -> None:
 
 
 def check_parity(case: Case) -> None:
-    """Check that engine and learner play the same arms. No two arms cost the same, so the regret shows the plays.
+    """Check that engine and learner play the same arms. No two arms cost the same, so the regret
+    shows the plays.
 
     >>> import decoupled as dc
     >>> check_parity(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
@@ -302,7 +307,8 @@ def check_newcomers(case: Case) -> None:
 
 
 def check_retired(case: Case) -> None:
-    """Check the mean as in `check_unbiased`, with one arm retired and another added before the feedback.
+    """Check the mean as in `check_unbiased`, with one arm retired and another added before the
+    feedback.
 
     >>> import decoupled as dc
     >>> check_retired(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
@@ -360,15 +366,17 @@ CHECKS: tuple[Callable[[Case], None], ...] = (
 
 
 def check_policy(policy: Policy, *, arms: int = 5, rounds: int = 100_000, seed: int = 0) -> None:
-    """Check that a policy keeps the contract in `decoupled.testing`; raise `ContractError`, an AssertionError, if not.
+    """Check that a policy keeps the contract in `decoupled.testing`; raise `ContractError`, an
+    AssertionError, if not.
 
-    All draws are seeded, so the result is always the same. It takes a few seconds, most of them to compile. Passing is
-    no proof: also compare your policy with a slow, simple version of it.
+    All draws are seeded, so the result is always the same. It takes a few seconds, most of them to
+    compile. Passing is no proof: also compare your policy with a slow, simple version of it.
 
     Args:
         policy: the policy with its parameters.
         arms: the number of arms, at least two.
-        rounds: the number of rounds with extreme losses; at most 10,000 for a policy in plain Python.
+        rounds: the number of rounds with extreme losses; at most 10,000 for a policy in plain
+            Python.
         seed: the seed of all draws.
 
     >>> import decoupled as dc

@@ -1,7 +1,8 @@
-"""Check the parts of a policy one by one, and run its functions as plain Python, before they are compiled.
+"""Check the parts of a policy one by one, and run its functions as plain Python, before they are
+compiled.
 
-Compiled code checks nothing: it reads and writes past the end of an array without a word. Plain Python notices names
-that are not defined and indices out of range.
+Compiled code checks nothing: it reads and writes past the end of an array without a word. Plain
+Python notices names that are not defined and indices out of range.
 """
 
 import inspect
@@ -217,7 +218,9 @@ def check_interpreted(policy: Policy, losses: Floats, seed: int) -> None:
 
 
 class _CompiledDiffers(Exception):  # noqa: N818 - no error
-    """Plain Python stops at an operation, such as a division by zero, at which compiled code may continue."""
+    """Plain Python stops at an operation, such as a division by zero, at which compiled code may
+    continue.
+    """
 
 
 def _play(policy: Policy, calls: Functions, losses: Floats, seed: int) -> None:

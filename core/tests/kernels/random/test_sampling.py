@@ -100,8 +100,8 @@ def test_an_arm_far_ahead_always_leads_and_the_largest_uniform_is_no_trap(alpha:
     ranked = np.concatenate(([0.0], np.full(63, 1e15)))
     count_paretos(counts, 100_000, ranked, 1.0, alpha, stream_for("far", alpha))
     assert counts[0] == 100_000
-    # The words 0, 2^64 - 1 give the uniform 1: a Pareto draw of 1, which any arm with no gap beats, and an
-    # exponential of 0, whose Frechet draw is infinite.
+    # The words 0, 2^64 - 1 give the uniform 1: a Pareto draw of 1, which any arm with no gap beats,
+    # and an exponential of 0, whose Frechet draw is infinite.
     assert (
         0
         <= sampling.pareto_leader(np.zeros(5), ETA, alpha, np.array([0, 2**64 - 1], np.uint64))

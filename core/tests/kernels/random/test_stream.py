@@ -29,7 +29,8 @@ from support.twins import Floats, Ints
 MASK = 2**64 - 1
 WORD = st.integers(0, MASK)
 
-# Seeds are fixed, so the outcome is too; this is the rate over random seeds, for all tests of the file.
+# Seeds are fixed, so the outcome is too; this is the rate over random seeds, for all tests of the
+# file.
 FALSE_ALARM = 1e-3
 COMPARISONS = 8
 
@@ -65,8 +66,8 @@ def some_words(stream: Words, count: int) -> list[int]:
     return [int(next_word(stream)) for _ in range(count)]
 
 
-# What the authors' C code gives from the words 1, 2, and the values in Bitcoin Core's unit test, whose
-# two words come from splitmix64.
+# What the authors' C code gives from the words 1, 2, and the values in Bitcoin Core's unit test,
+# whose two words come from splitmix64.
 PUBLISHED = [
     (
         (1, 2),

@@ -1,8 +1,8 @@
 """Draws that belong to a key, such as a session or a user, and not to a round.
 
-A key has one draw for each arm, a hash of the seed's secret, the key and the arm's serial number, and they take the place
-of fresh draws. So for a key drawn at random the arm has the policy's law, exactly; the same key has the same arm until
-what is learned moves it; and nothing has to be stored.
+A key has one draw for each arm, a hash of the seed's secret, the key and the arm's serial number,
+and they take the place of fresh draws. So for a key drawn at random the arm has the policy's law,
+exactly; the same key has the same arm until what is learned moves it; and nothing has to be stored.
 """
 
 import math
@@ -28,7 +28,8 @@ class Keyed(NamedTuple):
     """How a policy draws the arm of a key.
 
     Attributes:
-        function: a compiled function of these arguments, the arms' serial numbers, and the word of the key.
+        function: a compiled function of these arguments, the arms' serial numbers, and the word of
+            the key.
         arguments: numbers and arrays.
     """
 
@@ -54,7 +55,8 @@ def _sip_round(
 
 @compiled
 def sip_hash(first: np.uint64, second: np.uint64, text: Words, length: int) -> np.uint64:
-    """SipHash-2-4 of the first `length` bytes of a text under a secret of two words; zeros follow the text.
+    """SipHash-2-4 of the first `length` bytes of a text under a secret of two words; zeros follow
+    the text.
 
     Aumasson, J.-P. and Bernstein, D. J. (2012). SipHash: a fast short-input PRF. INDOCRYPT.
     """
@@ -116,7 +118,8 @@ def keyed_leader(estimates: Floats, rate: Floats, alpha: float, serials: Ints, k
 def raced(weights: Floats, purpose: int, serials: Ints, key: int) -> int:
     """The index that wins an exponential race: each with a probability proportional to its weight.
 
-    If the weights move by a total variation of v, a key moves with a probability of at most 2 v / (1 + v).
+    If the weights move by a total variation of v, a key moves with a probability of at most 2 v /
+    (1 + v).
     """
     best, winner = math.inf, 0
     for index in range(len(weights)):

@@ -21,11 +21,12 @@ _RARE = 5.0
 def pareto_leader(ranked: Floats | Tiers, eta: float, alpha: float, stream: Words) -> int:
     """The rank of the arm that wins if each score is a Pareto(alpha) draw less eta times the gap.
 
-    `ranked` holds the estimates in increasing order: an array or a tiered vector. The winner has exactly the law of
-    drawing every arm, but only about log K arms are looked at. An arm beats the best score so far once in
-    (best + eta * gap) ** alpha draws, and in rank order that only gets rarer. So the distance to the next *candidate*
-    is geometric under the current chance, and the candidate is accepted with the ratio of its own chance to that bound.
-    The first arm's draw is at least 1, and its value is not needed until another arm has beaten 1.
+    `ranked` holds the estimates in increasing order: an array or a tiered vector. The winner has
+    exactly the law of drawing every arm, but only about log K arms are looked at. An arm beats the
+    best score so far once in (best + eta * gap) ** alpha draws, and in rank order that only gets
+    rarer. So the distance to the next *candidate* is geometric under the current chance, and the
+    candidate is accepted with the ratio of its own chance to that bound. The first arm's draw is at
+    least 1, and its value is not needed until another arm has beaten 1.
 
     Scores are stored less 1, because with a large alpha they are close to 1.
 
@@ -54,8 +55,8 @@ def pareto_leader(ranked: Floats | Tiers, eta: float, alpha: float, stream: Word
         rarity = power(best + shift, alpha)  # one over the chance
         mark = uniform(stream)
         if rarity > _RARE:
-            # (1 - chance) ** m >= 1 - m * chance: most often this shows at once that no arm is left.
-            # Written so that an infinite rarity ends the search as well.
+            # (1 - chance) ** m >= 1 - m * chance: most often this shows at once that no arm is
+            # left. Written so that an infinite rarity ends the search as well.
             if not (1.0 - mark) * rarity < arms - place:
                 break
             bound = 1.0 / rarity
@@ -84,7 +85,8 @@ def pareto_leader(ranked: Floats | Tiers, eta: float, alpha: float, stream: Word
 def pareto_excess(alpha: float, stream: Words) -> float:
     """A Pareto(alpha) draw less 1, accurate even if a large alpha makes it close to 0."""
     if alpha == 3.0 or alpha == 2.0:
-        # One over the largest of three uniforms, or of two: a quarter of the cost of U ** (-1 / alpha).
+        # One over the largest of three uniforms, or of two: a quarter of the cost of U ** (-1 /
+        # alpha).
         word = max(next_word(stream), next_word(stream))
         if alpha == 3.0:
             word = max(word, next_word(stream))
@@ -97,11 +99,12 @@ def pareto_excess(alpha: float, stream: Words) -> float:
 def frechet_leader(ranked: Floats, eta: float, alpha: float, stream: Words) -> int:
     """The rank of the arm that wins if each score is a Frechet(alpha) draw less eta times the gap.
 
-    A Frechet draw is t ** (-1/alpha) with t exponential. An arm beats the best score so far if its t is below
-    level = (best + eta * gap) ** -alpha, and in rank order the level only falls. So one exponential number serves many
-    arms: each arm passed over uses up one level of it, and the remainder, once smaller than a level, is the t of the
-    next *candidate*, already drawn below the current level. The candidate leads if that t is below its own level too.
-    Only about log K arms are looked at, and the winner has exactly the law of drawing every arm.
+    A Frechet draw is t ** (-1/alpha) with t exponential. An arm beats the best score so far if its
+    t is below level = (best + eta * gap) ** -alpha, and in rank order the level only falls. So one
+    exponential number serves many arms: each arm passed over uses up one level of it, and the
+    remainder, once smaller than a level, is the t of the next *candidate*, already drawn below the
+    current level. The candidate leads if that t is below its own level too. Only about log K arms
+    are looked at, and the winner has exactly the law of drawing every arm.
 
     Scores are stored less 1, because with a large alpha they are close to 1.
     """
@@ -131,7 +134,9 @@ def frechet_leader(ranked: Floats, eta: float, alpha: float, stream: Words) -> i
 
 @compiled
 def inverse_root_excess(tail: float, alpha: float) -> float:
-    """The perturbation with a given tail probability, less 1: tail ** (-1/alpha) - 1, infinite for a tail of 0."""
+    """The perturbation with a given tail probability, less 1: tail ** (-1/alpha) - 1, infinite for
+    a tail of 0.
+    """
     if alpha == 2.0:
         return 1.0 / math.sqrt(tail) - 1.0
     return math.expm1(-math.log(tail) / alpha)
@@ -139,10 +144,11 @@ def inverse_root_excess(tail: float, alpha: float) -> float:
 
 @compiled
 def failures(mark: float, chance: float, most: int) -> int:
-    """The number of failures before the first success, by inversion of a uniform `mark`; any result >= `most` will do.
+    """The number of failures before the first success, by inversion of a uniform `mark`; any result
+    >= `most` will do.
 
-    It is the largest m with (1 - chance) ** m >= mark. Up to 64, m is assembled from powers of two: two logarithms were
-    a quarter of a GPU's instructions in a round of eight arms.
+    It is the largest m with (1 - chance) ** m >= mark. Up to 64, m is assembled from powers of two:
+    two logarithms were a quarter of a GPU's instructions in a round of eight arms.
     """
     rest = 1.0 - chance
     if most > 64:
@@ -179,7 +185,8 @@ def log_of_rest(chance: float) -> float:
 
 @compiled
 def total(weights: Floats) -> float:
-    """The sum in eight lanes, so that additions need not wait for each other; the order is the same on any processor.
+    """The sum in eight lanes, so that additions need not wait for each other; the order is the same
+    on any processor.
 
     Args:
         weights: the numbers to sum.
@@ -251,7 +258,8 @@ def draw_both(
         stream: the random stream.
 
     Returns:
-        The arm to exploit, the arm to explore, 1 / the probability of exploring it, and that probability.
+        The arm to exploit, the arm to explore, 1 / the probability of exploring it, and that
+            probability.
 
     >>> import numpy as np
     >>> stream = np.array([11**18, 13**17], np.uint64)  # a policy gets one from the package
@@ -313,7 +321,8 @@ def beta(mean: float, concentration: float, stream: Words) -> float:
     first = gamma(mean * concentration, stream)
     second = gamma((1.0 - mean) * concentration, stream)
     if first + second == 0.0:
-        # Both underflowed. With such a small concentration the draw is a coin toss to within 1e-300.
+        # Both underflowed. With such a small concentration the draw is a coin toss to within
+        # 1e-300.
         return 1.0 if uniform(stream) <= mean else 0.0
     return first / (first + second)
 

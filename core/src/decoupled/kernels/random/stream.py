@@ -1,26 +1,27 @@
 """The random stream: xoroshiro128++ of Blackman and Vigna (2019) on two 64-bit words.
 
-A stream is a `uint64` array of length 2. It is plain state: it can be copied, saved and compared, and used on a GPU.
-NumPy's `SeedSequence` makes the first words; this file advances them.
+A stream is a `uint64` array of length 2. It is plain state: it can be copied, saved and compared,
+and used on a GPU. NumPy's `SeedSequence` makes the first words; this file advances them.
 
 Blackman, D. and Vigna, S. (2021). Scrambled linear pseudorandom number generators. ACM Transactions
 on Mathematical Software 47(4).
 
-`seed_pool` and `fill_stream` compute the streams of a run where it is played, as NumPy's `SeedSequence` would. A
-million runs on a GPU need two million streams, and `SeedSequence` takes ten microseconds for each. Nearly all of its
-work depends on the seed only; the last words that it mixes in, the run and the number of its stream, differ. So the
-seed's part is computed once, and the rest here in compiled code. The streams equal those of `new_stream` bit for bit,
-and a test checks it.
+`seed_pool` and `fill_stream` compute the streams of a run where it is played, as NumPy's
+`SeedSequence` would. A million runs on a GPU need two million streams, and `SeedSequence` takes ten
+microseconds for each. Nearly all of its work depends on the seed only; the last words that it mixes
+in, the run and the number of its stream, differ. So the seed's part is computed once, and the rest
+here in compiled code. The streams equal those of `new_stream` bit for bit, and a test checks it.
 
 O'Neill, M. E. (2015). Developing a seed_seq alternative.
 https://www.pcg-random.org/posts/developing-a-seed_seq-alternative.html
 
-Code without a stream hashes a key and a counter. An update has no stream: what it learns must not depend on who calls
-it. Where it needs a draw, it hashes the round, what was learned, and a secret of the seed, so that an adversary who
-knows everything else cannot foresee it. Equal states give equal draws, so saved and replayed learners agree to the bit.
+Code without a stream hashes a key and a counter. An update has no stream: what it learns must not
+depend on who calls it. Where it needs a draw, it hashes the round, what was learned, and a secret
+of the seed, so that an adversary who knows everything else cannot foresee it. Equal states give
+equal draws, so saved and replayed learners agree to the bit.
 
-The hash is the output function of SplitMix64: Steele, G. L., Lea, D. and Flood, C. H. (2014). Fast splittable
-pseudorandom number generators. OOPSLA.
+The hash is the output function of SplitMix64: Steele, G. L., Lea, D. and Flood, C. H. (2014). Fast
+splittable pseudorandom number generators. OOPSLA.
 """
 
 import math
@@ -116,7 +117,9 @@ def _blend(mixed: np.uint64, value: np.uint64) -> np.uint64:
 
 
 def seed_pool(seed: int) -> Words:
-    """The part that all runs of a seed share: the pool after the seed's words, and the factor at that point."""
+    """The part that all runs of a seed share: the pool after the seed's words, and the factor at
+    that point.
+    """
     words = [seed >> shift & 0xFFFFFFFF for shift in range(0, max(seed.bit_length(), 1), 32)]
     words += [0] * (POOL - len(words))
     factor = np.uint64(_BLEND_START)
@@ -143,7 +146,9 @@ def seed_pool(seed: int) -> Words:
 
 @compiled
 def fill_stream(pool: Words, run: int, child: int, stream: Words) -> None:
-    """Fill the stream of `new_stream(SeedSequence(seed, spawn_key=(run, child)))` from the seed's pool."""
+    """Fill the stream of `new_stream(SeedSequence(seed, spawn_key=(run, child)))` from the seed's
+    pool.
+    """
     factor = pool[POOL]
     draw = _DRAW_START
     stream[0] = _ZERO
@@ -196,7 +201,8 @@ compiled_secret_of = compiled(secret_of)
 def key_with(key: np.uint64, value: float) -> np.uint64:
     """A key that also depends on a number from 0 to 2^53, to six digits after the point.
 
-    Processors may differ in the last digit of a logarithm, and must not differ in every draw that follows.
+    Processors may differ in the last digit of a logarithm, and must not differ in every draw that
+    follows.
     """
     whole = math.floor(value)
     digits = np.uint64(int((value - whole) * _DIGITS))
