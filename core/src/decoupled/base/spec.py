@@ -92,8 +92,8 @@ class Description:
         """The name and every parameter, also those at their defaults, which `print` may leave out, as plain values.
 
         >>> import decoupled as dc
-        >>> dc.TsallisINF().to_dict()["schedule"]
-        'rounds'
+        >>> dc.TsallisINF().to_dict()["solver"]
+        'newton'
         """
         names = (field.name for field in fields(self))  # type: ignore[arg-type]
         return {"name": self._name(), **{name: _plain(getattr(self, name)) for name in names}}
