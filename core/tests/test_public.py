@@ -139,7 +139,7 @@ import sys, decoupled as dc
 assert dc.Learner.from_json({text!r}).round == 1  # which needs no other import
 dc.FTPL().start(arms=2, seed=0)
 read = {{name for name in sys.modules if name.startswith("decoupled.policies.")}}
-needed = ("base", "composed", "ftpl")
+needed = ("base", "ftpl", "strata", "strata.leader", "strata.surrogate")
 assert read == {{"decoupled.policies." + name for name in needed}}, read
 class TopTwo(dc.Policy): ...
 assert dc.Policy.known()["TopTwo"].__module__ == "decoupled.policies.top_two"

@@ -92,8 +92,8 @@ def figure(entries: Sequence[Entry]) -> Any:
 def in_two_lines(name: str) -> str:
     """A policy's name in the width of a label, with its parameters as far as they fit.
 
-    >>> in_two_lines('FTPL(estimator="centred", c_exploit=4.0)').splitlines()
-    ['FTPL(', 'estimator="cen…)']
+    >>> in_two_lines('CentredFTPL(exploit_c=4.0, gate=0.25)').splitlines()
+    ['CentredFTPL(', 'exploit_c=4.0…)']
     """
     if len(name) <= LETTERS:
         return name

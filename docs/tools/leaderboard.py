@@ -35,8 +35,8 @@ def row_of(entry: Entry) -> list[Ratio]:
 def label(entry: Entry) -> str:
     """The policy as the tables name it, with as many parameters as they have room for; a wrapper names what it holds.
 
-    >>> label({"policy": {"name": "FTPL(c=0.5, ranking='auto', estimator='centred')"}})
-    '`FTPL(c=0.5, …)`'
+    >>> label({"policy": {"name": "CentredFTPL(c=0.5, exploit_c=3, mean_rate=0.1)"}})
+    '`CentredFTPL(c=0.5, …)`'
     >>> label({"policy": {"name": "ContextualLadder(segments=('segment',), numbers=('x',))"}})
     '`ContextualLadder(…)`'
     >>> label({"policy": {"name": "LinUCB(segments=('segment',), numbers=('x',), alpha=1.0)"}})

@@ -21,7 +21,6 @@ from decoupled_lab.paper.setup import (
     ADVERSARIES,
     BENCHMARKS,
     CENTRED_FTPL,
-    EXP3_CENTRED,
     PUNISHED_ARMS,
     TWO_RUNGS,
 )
@@ -47,7 +46,6 @@ CONTENDERS: dict[str, Policy] = {
     "leader": dc.FollowTheLeader(),
     "tsallis": dc.TsallisINF(),
     "exp3": dc.Exp3(),
-    "exp3-centred": EXP3_CENTRED,
 }
 COMPARED: dict[str, Policy] = {
     "avner": dc.AvnerExp3(horizon=ROUNDS),

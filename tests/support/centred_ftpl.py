@@ -2,6 +2,4 @@
 
 import decoupled as dc
 
-CENTRED_FTPL = dc.FTPL(
-    c=0.5, ranking="auto", estimator="centred", c_exploit=3.0, lam=0.1, schedule="losses"
-)
+CENTRED_FTPL = dc.CentredFTPL(c=0.5, exploit_c=3.0, mean_rate=0.1, schedule="losses")

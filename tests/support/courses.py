@@ -19,18 +19,17 @@ from decoupled.builder import catalogue
 from decoupled.environments.base import Adversary
 from decoupled.inference.sequences import Sequences, _packed
 from decoupled.inference.sums import Observation
-from decoupled.kernels import dispatch, late, rounds
+from decoupled.kernels import dispatch, late, rounds, winner_law
 from decoupled.kernels.betting import ArmTotals, add_observations
 from decoupled.kernels.dispatch import Entries, register
 from decoupled.kernels.late import Late, drive_adaptive_late, drive_late
-from decoupled.kernels.laws import winner_law
-from decoupled.kernels.laws.contextual import keyed_contextual
-from decoupled.kernels.laws.ladder_rungs import keyed_ladder
 from decoupled.kernels.random import keyed
 from decoupled.kernels.random.sampling import BERNOULLI, BETA, draw_loss
 from decoupled.kernels.random.stream import new_stream, uniform
 from decoupled.kernels.rounds import against_best, drive, drive_adaptive, drive_in_context
 from decoupled.kernels.state import State
+from decoupled.policies.contextual.kernels import keyed_contextual
+from decoupled.policies.ladder.rungs import keyed_ladder
 from decoupled.simulation.baseline import TableRun
 from decoupled.simulation.contextual import play_in_context
 from decoupled.simulation.cpu import world

@@ -22,7 +22,7 @@ worlds = dc.environments
 POLICIES: tuple[dc.Policy, ...] = (
     dc.FTPL(),
     dc.FTPL(alpha=2.5, ranking="sorting"),
-    dc.FTPL(estimator="centred"),
+    dc.CentredFTPL(),
     dc.FTPL(ranking="strata"),
     dc.Ladder(),
     dc.TsallisINF(),

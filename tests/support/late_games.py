@@ -22,14 +22,14 @@ CROWD = dc.environments.LossTable(
     RNG.random((7, 600)), RNG.integers(0, 7, ROUNDS), noise="bernoulli"
 )
 ADVERSARY = dc.environments.AdaptiveAlternating(6, gap=0.25)
-STRATA = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", ranking="strata", schedule="losses")
+STRATA = dc.CentredFTPL(c=0.5, exploit_c=3.0, ranking="strata", schedule="losses")
 POLICIES = [
     dc.FTPL(),
     CENTRED_FTPL,
     dc.Ladder(),
     STRATA,
     dc.Exp3(),
-    dc.TsallisINF(c=1.5, c_exploit=6.0, estimator="centred"),
+    dc.TsallisINF(c=1.5),
     dc.CoupledTsallisINF(estimator="reduced-variance"),
     dc.Forgetting(CENTRED_FTPL, period=150),
     dc.Forgetting(dc.Ladder(), period=150),

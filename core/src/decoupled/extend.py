@@ -25,7 +25,6 @@ from .kernels.dispatch import fill_losses as fill_losses
 from .kernels.dispatch import note_play as note_play
 from .kernels.dispatch import update as update
 from .kernels.jit import compiled as compiled
-from .kernels.laws.winner_law import winner_law as winner_law
 from .kernels.random.sampling import BERNOULLI as BERNOULLI
 from .kernels.random.sampling import KINDS as _KINDS
 from .kernels.random.sampling import categorical as categorical
@@ -43,6 +42,7 @@ from .kernels.state import ROUND as ROUND
 from .kernels.state import SHARED_SCALARS as SHARED_SCALARS
 from .kernels.state import Layout as Layout
 from .kernels.state import State as State
+from .kernels.winner_law import winner_law as winner_law
 from .learner.portable import diagnostics as diagnostics
 from .policy import Baselines as Baselines
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .base.arrays import Floats, Ints
 from .base.spec import Description
+from .kernels.context import ContextPlaces
 from .kernels.dispatch import Entries, Functions, entries, register
 from .kernels.lazy_numba import compiling_for
 from .kernels.random.keyed import Keyed, keyed_race
@@ -123,7 +124,7 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
 
     >>> import decoupled as dc
     >>> Definition.from_json('{"name": "FTPL", "alpha": 2.5}')
-    FTPL(alpha=2.5, c=2.0, ranking='improved')
+    FTPL(alpha=2.5, c=2.0, ranking='auto')
     >>> isinstance(dc.FTPL(), Definition)
     True
     """
@@ -318,6 +319,10 @@ class ContextualDefinition(Protocol):
     @property
     def layout(self) -> Layout:
         """The rows of the policy's state."""
+
+    @property
+    def context_places(self) -> ContextPlaces:
+        """Where the state has what a learner writes and reads of contexts."""
 
     @property
     def segments(self) -> tuple[str, ...]:

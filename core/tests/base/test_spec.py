@@ -78,7 +78,7 @@ from decoupled.learner import Learner
 assert "decoupled.policies" not in sys.modules
 print(Learner.load(sys.argv[1]).policy)
 """
-    assert ran("-c", program, path) == "FTPL(alpha=3.0, c=4.0, ranking='improved')\n"
+    assert ran("-c", program, path) == "FTPL(alpha=3.0, c=4.0, ranking='auto')\n"
 
 
 @settings(deadline=None)
@@ -241,7 +241,7 @@ def test_a_long_label_keeps_its_first_parameters() -> None:
     assert short_labels(sweep) == ["FTPL(c=0.5)", "FTPL", "FTPL(c=4)"]
     # A preset has a name, and None says nothing.
     assert short_labels([dc.FTPL(), dc.Ladder()]) == ["FTPL", "Ladder"]
-    assert short_labels([dc.FTPL(), dc.FTPL(c_exploit=3.0)]) == ["FTPL", "FTPL(c_exploit=3)"]
+    assert short_labels([dc.FTPL(), dc.FTPL(c=3.0)]) == ["FTPL", "FTPL(c=3)"]
 
 
 @pytest.mark.parametrize(

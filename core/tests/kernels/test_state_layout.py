@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import decoupled as dc
-from decoupled.kernels.laws import contextual_state, ladder_state
 from decoupled.kernels.powers import inverse_power, power, tidy_exponent
 from decoupled.kernels.state import (
     MOST_PAIRED_ARMS,
@@ -23,6 +22,8 @@ from decoupled.kernels.state import (
     State,
     vector,
 )
+from decoupled.policies.contextual import state as contextual_state
+from decoupled.policies.ladder import state as ladder_state
 
 LAYOUT = Layout(
     scalars=("pace",),
@@ -85,7 +86,7 @@ def test_places_are_those_of_the_names() -> None:
 def test_the_places_of_a_contextual_ladder_are_those_of_every_layout(
     numbers: int, advisers: int
 ) -> None:
-    S, R, _ = contextual_state.layout(numbers, advisers).places()
+    S, R, _ = contextual_state.layout_for(numbers, advisers).places()
     for ours, whole in ((contextual_state.S, S), (contextual_state.R, R)):
         assert {name: getattr(whole, name) for name in ours._fields} == ours._asdict()
     if numbers:

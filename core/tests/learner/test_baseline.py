@@ -17,7 +17,7 @@ from support.saved import kept_by, with_learned
 from support.twins.centred import CentredFTPLTwin
 
 ARMS = 6
-SORTING = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", ranking="sorting", kappa=0.6)
+SORTING = dc.CentredFTPL(c=0.5, exploit_c=3.0, ranking="sorting", gate=0.6)
 COUPLED = dc.CoupledTsallisINF(estimator="reduced-variance", c=0.9)
 CENTRED: list[dc.Policy] = [dc.Ladder(), CENTRED_FTPL, SORTING, COUPLED]
 every_centred = pytest.mark.parametrize("policy", CENTRED, ids=lambda policy: policy.label)
@@ -81,7 +81,7 @@ def test_perfect_predictions_leave_no_noise_and_arms_that_are_away_no_bias(
 @pytest.mark.parametrize("kappa", [0.1, 0.6, 2.0])
 def test_the_gate_is_the_policys_own(kappa: float) -> None:
     """Compared with the twin round by round: b is the prediction if p >= kappa * eta, else 0."""
-    policy = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", kappa=kappa)
+    policy = dc.CentredFTPL(c=0.5, exploit_c=3.0, gate=kappa)
     learner, twin = policy.start(ARMS, seed=4), CentredFTPLTwin(ARMS, policy)
     generator, closed = np.random.default_rng(5), 0
     for _ in range(300):
@@ -140,7 +140,7 @@ def test_a_decision_that_only_explores_and_many_at_once_take_it_too() -> None:
 
 def test_many_at_once_keep_one_prediction() -> None:
     """Each with its own, these would keep 16 MB."""
-    policy = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred")
+    policy = dc.CentredFTPL(c=0.5, exploit_c=3.0)
     learner = with_learned(
         policy.start(5_000, seed=1), {}, round=10**9
     )  # so late that every arm has one
@@ -178,7 +178,7 @@ def test_a_good_model_lowers_regret_and_a_bad_one_is_outlived() -> None:
 
 
 @pytest.mark.parametrize(
-    "policy", [dc.Ladder(), CENTRED_FTPL, dc.Exp3(estimator="centred")], ids=repr
+    "policy", [dc.Ladder(), CENTRED_FTPL, dc.CentredFTPL(ranking="sorting")], ids=repr
 )
 def test_baselines_that_are_computed_late_are_those_of_their_round(policy: dc.Policy) -> None:
     """A decision's baselines are computed when its round ends, if at all; the learner below has them at once."""

@@ -111,7 +111,7 @@ COMPARED = np.array([0.3, 0.55, 0.6, 0.95])
 # The chance that the statistical test below fails on sound code, were its seed drawn afresh.
 FALSE_ALARM = 1e-3
 
-CENTRED = [dc.TsallisINF(estimator="centred"), dc.Exp3(estimator="centred")]
+CENTRED = [dc.CentredFTPL(), dc.CentredFTPL(exploit_c=6.0, ranking="sorting")]
 ESTIMATORS = [dc.FTPL(), dc.Ladder(), dc.TsallisINF(), dc.Exp3(), *CENTRED]
 
 

@@ -11,8 +11,8 @@ import pytest
 
 import decoupled as dc
 from decoupled.kernels.dispatch import bound
-from decoupled.kernels.laws.winner_law import MOST_ARMS
 from decoupled.kernels.random.stream import new_stream
+from decoupled.kernels.winner_law import MOST_ARMS
 from decoupled.learner.inferring import MOST_WATCHED
 from decoupled.native import load
 from decoupled.native.calls import NativeFunction, Signature

@@ -39,7 +39,7 @@ class Slowly(dc.PythonPolicy):
         known.estimates[arm] += abs(weight * loss) / 2.0
 
 
-POLICIES = {"sums": dc.FTPL(), "ladder": dc.Ladder(), "centred": dc.FTPL(estimator="centred")}
+POLICIES = {"sums": dc.FTPL(), "ladder": dc.Ladder(), "centred": dc.CentredFTPL()}
 POLICIES |= {"means": dc.TopTwo(), "python": Slowly(), "incumbent": dc.Ladder()}
 
 

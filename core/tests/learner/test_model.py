@@ -31,7 +31,7 @@ from decoupled.testing import state_of
 from support.centred_ftpl import CENTRED_FTPL
 from support.saved import kept_by
 from support.twins import Floats, Twin, twin_of
-from support.twins.centred import Centring
+from support.twins.centred import CentredFTPLTwin
 
 pytestmark = pytest.mark.slow
 
@@ -182,7 +182,7 @@ class LearnerMachine(RuleBasedStateMachine):
             return None
         twin = twin_of(self.policy, len(self.model.names))
         twin.estimates, twin.observations = estimates, self.model.round - 1
-        if isinstance(twin, Centring):
+        if isinstance(twin, CentredFTPLTwin):
             twin.mean, twin.spread = self.model.mean, self.model.spread
         return twin
 
@@ -239,7 +239,7 @@ class LearnerMachine(RuleBasedStateMachine):
         twin = self.twin(learner.estimates()[[[*model.names].index(arm) for arm in reachable]])
         law = self.law(reachable, twin)
         own: dict[int, float] = {}
-        if isinstance(twin, Centring):
+        if isinstance(twin, CentredFTPLTwin):
             covered = dict(zip(reachable, twin.baseline().tolist(), strict=True))
             own = {arm: expected.get(arm, b) if b > 0 else 0.0 for arm, b in covered.items()}
         if isinstance(how, int):

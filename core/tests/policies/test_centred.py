@@ -10,24 +10,24 @@ from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
 from decoupled.testing import state_of
 from support.exactly import explored
-from support.twins.centred import CentredStrataTwin, centred_twin
+from support.twins.centred import centred_twin
 
 ARMS = 5
 LOSSES = np.array([0.1, 0.35, 0.6, 0.9, 1.0])
 # A high gate, so that some arms are covered and others are not.
 GATED: list[dc.Policy] = [
-    dc.FTPL(c=1.0, c_exploit=2.0, estimator="centred", kappa=0.6, lam=0.2),
-    dc.TsallisINF(c=3.0, c_exploit=6.0, estimator="centred", kappa=0.2, lam=0.2),
-    dc.Exp3(c=2.0, c_exploit=4.0, estimator="centred", kappa=0.8, lam=0.2),
+    dc.CentredFTPL(c=1.0, exploit_c=2.0, gate=0.6, mean_rate=0.2),
+    dc.CentredFTPL(c=1.0, exploit_c=2.0, gate=0.6, mean_rate=0.2, ranking="sorting"),
+    dc.CentredFTPL(alpha=1.5, c=1.0, gate=0.6, mean_rate=0.2, schedule="losses"),
 ]
-STRATA = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", kappa=0.5, lam=0.2, ranking="strata")
+STRATA = dc.CentredFTPL(c=0.5, exploit_c=3.0, gate=0.5, mean_rate=0.2, ranking="strata")
 
 
 @pytest.mark.parametrize(
     ("policy", "arms"), [*((each, ARMS) for each in GATED), (STRATA, 200)], ids=repr
 )
 def test_feedback_in_any_order_teaches_what_the_twin_learns(policy: dc.Policy, arms: int) -> None:
-    twin = CentredStrataTwin(arms, policy) if policy == STRATA else centred_twin(arms, policy)
+    twin = centred_twin(policy, arms)
     learner, generator = policy.start(arms, seed=1), np.random.default_rng(0)
     waiting: list[tuple[dc.Decision, Floats]] = []
     covered = set()
@@ -55,10 +55,9 @@ def test_feedback_in_any_order_teaches_what_the_twin_learns(policy: dc.Policy, a
 
 
 @pytest.mark.parametrize("arms", [2, 8, 60])
-@pytest.mark.parametrize(("kind", "c"), [(dc.FTPL, 0.5), (dc.TsallisINF, 1.5), (dc.Exp3, 1.5)])
-def test_the_gate_bounds_how_far_an_estimate_falls(kind: Any, c: float, arms: int) -> None:
-    # eta * hat_l >= -B / kappa, whatever arm is drawn and whatever it costs.
-    learner = kind(c=c, c_exploit=3.0, estimator="centred", kappa=0.25).start(arms, seed=2)
+def test_the_gate_bounds_how_far_an_estimate_falls(arms: int) -> None:
+    # eta * hat_l >= -B / gate, whatever arm is drawn and whatever it costs.
+    learner = dc.CentredFTPL(c=0.5, exploit_c=3.0, gate=0.25).start(arms, seed=2)
     deepest, generator = 0.0, np.random.default_rng(3)
     baselines = learner.policy.baselines
     assert baselines is not None
@@ -77,37 +76,37 @@ def test_the_gate_bounds_how_far_an_estimate_falls(kind: Any, c: float, arms: in
     assert deepest < -0.25  # the bound was tested
 
 
-def test_a_policy_knows_whether_it_is_the_published_one() -> None:
-    assert dc.FTPL().published
-    assert dc.FTPL(c=2.0, c_exploit=2.0).published
-    assert not dc.FTPL(c_exploit=3.0).published
-    assert not dc.FTPL(schedule="losses").published
-    assert repr(dc.FTPL()) == "FTPL(alpha=3.0, c=2.0, ranking='improved')"
-    for kind in (dc.TsallisINF, dc.Exp3):
-        assert kind(c=2.0, c_exploit=2.0).published
-        assert not kind(c_exploit=3.0).published
-        assert not kind(estimator="centred").published
-        assert not kind(schedule="losses").published
-        assert "kappa" not in repr(kind())
-
-
-def test_a_conic_solver_has_no_second_form() -> None:
-    for options in ({"estimator": "centred"}, {"c_exploit": 3.0}):
-        with pytest.raises(
-            dc.ParameterError, match="solver = 'scs': takes only the published options"
-        ):
-            dc.TsallisINF(solver="scs", **options)
+def test_a_policy_prints_what_differs_from_its_defaults() -> None:
+    assert repr(dc.FTPL()) == "FTPL(alpha=3.0, c=2.0, ranking='auto')"
+    assert repr(dc.TsallisINF(c=3.0)).endswith("c=3.0, solver='newton')")
+    assert repr(dc.Exp3()) == "Exp3(c=2.0)"
+    assert repr(dc.CentredFTPL(gate=0.5)) == "CentredFTPL(gate=0.5)"
 
 
 def test_one_law_has_one_code_whatever_the_options() -> None:
-    for kind in (dc.FTPL, dc.TsallisINF, dc.Exp3):
-        options = ({"estimator": "centred"}, {"c_exploit": 3.0}, {"schedule": "losses"})
-        forms: list[Any] = [kind(), *(kind(**each) for each in options)]
-        assert len({each.functions for each in forms}) == 1
-        assert len({dc.Forgetting(each, period=9).params_type for each in forms}) == 1
-        # Rows that an option does not need take no memory.
-        rows = [len(each.layout.floats) for each in forms]
-        assert rows[0] == rows[3] < rows[1] == rows[2]
+    options = ({}, {"exploit_c": 3.0}, {"schedule": "losses"}, {"ranking": "sorting"})
+    forms: list[Any] = [dc.CentredFTPL(**each) for each in options]
+    assert len({each.functions for each in forms}) == 1
+    assert len({dc.Forgetting(each, period=9).params_type for each in forms}) == 1
+    in_strata = [kind(ranking="strata") for kind in (dc.FTPL, dc.CentredFTPL)]
+    assert len({each.functions for each in in_strata}) == 1
+
+
+def test_without_baselines_and_with_one_rate_it_is_ftpl() -> None:
+    # Nothing passes so high a gate, so every baseline is 0.
+    for ranking, arms in (("improved", 6), ("sorting", 6), ("strata", 200)):
+        left = dc.FTPL(ranking=ranking).start(arms, seed=3)
+        right = dc.CentredFTPL(gate=1e9, ranking=ranking).start(arms, seed=3)
+        for step in range(300):
+            ours, theirs = left.decide(), right.decide()
+            assert (ours.exploit, ours.explore, ours.weight) == (
+                theirs.exploit,
+                theirs.explore,
+                theirs.weight,
+            )
+            for learner, decision in ((left, ours), (right, theirs)):
+                learner.observe(decision, loss=(step % 3) / 2)
+        assert left.estimates().tolist() == right.estimates().tolist()
 
 
 @pytest.mark.slow

@@ -15,9 +15,8 @@ from decoupled.simulation.plan import make_plan
 from decoupled.testing import state_of
 from support.centred_ftpl import CENTRED_FTPL
 from support.plain_python import ran
-from support.twins import Twin
+from support.twins import Twin, twin_of
 from support.twins.avner import AvnerTwin
-from support.twins.centred import centred_twin
 from support.twins.coupled import CoupledExp3Twin
 from support.twins.exp3 import Exp3Twin
 from support.twins.forgetting import ForgettingTwin
@@ -110,14 +109,13 @@ FADING: list[tuple[dc.Policy, Twin]] = [
     (dc.AvnerExp3(horizon=10, mixing=0.1), AvnerTwin(ARMS, 10, 0.1)),
     (dc.CoupledExp3(), CoupledExp3Twin(ARMS, 1.0)),
     *(
-        (policy, centred_twin(ARMS, policy))
+        (policy, twin_of(policy, ARMS))
         for policy in (
             CENTRED_FTPL,
-            dc.FTPL(c_exploit=3.0, ranking="sorting"),
-            dc.FTPL(estimator="centred", kappa=0.4, lam=0.2),
+            dc.CentredFTPL(gate=0.4, mean_rate=0.2),
             CENTRED_FTPL.at(10_000),  # in strata
-            dc.Exp3(estimator="centred"),
-            dc.TsallisINF(estimator="centred", c_exploit=3.0),
+            dc.CentredFTPL(exploit_c=3.0, ranking="sorting"),
+            dc.TsallisINF(c=3.0),
         )
     ),
 ]
@@ -254,14 +252,13 @@ def test_a_policy_that_forgets_runs_the_code_of_the_policy() -> None:
 
 
 def test_what_fades_belongs_to_the_policy_and_not_to_its_code() -> None:
-    class Elsewhere(dc.Exp3):
+    class Elsewhere(dc.CentredFTPL):
         """A policy whose spread does not fade, with the code of the one whose does."""
 
         fading = ("estimates",)
 
-    options: dict[str, Any] = {"estimator": "centred", "schedule": "losses"}
-    own = dc.Forgetting(dc.Exp3(**options), discount=0.5).start(arms=2, seed=1)
-    other = dc.Forgetting(Elsewhere(**options), discount=0.5).start(arms=2, seed=1)
+    own = dc.Forgetting(dc.CentredFTPL(schedule="losses"), discount=0.5).start(arms=2, seed=1)
+    other = dc.Forgetting(Elsewhere(schedule="losses"), discount=0.5).start(arms=2, seed=1)
     for learner in (own, other):
         learner.replay([(0, 0.5, 1.0)])
     assert own.estimates().tolist() == other.estimates().tolist()

@@ -14,11 +14,12 @@ import pytest
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
-from decoupled.kernels.laws.leader_tiered import MOST_COVERED
-from decoupled.kernels.laws.winner_law import pareto_winner_law
 from decoupled.kernels.random.stream import new_stream
 from decoupled.kernels.state import State
-from decoupled.policies.ftpl import MANY_ARMS, MANY_CENTRED
+from decoupled.kernels.winner_law import pareto_winner_law
+from decoupled.policies.centred.policy import MANY_ARMS as MANY_CENTRED
+from decoupled.policies.ftpl import MANY_ARMS
+from decoupled.policies.strata.leader import MOST_COVERED
 from support.centred_ftpl import CENTRED_FTPL
 from support.memory import bytes_kept
 from support.playing import play
@@ -67,9 +68,9 @@ def test_weights_are_unbiased_and_independent_of_the_arm() -> None:
         assert means_agree(np.array([own.mean()]), np.array([whole]), np.array([error]), 1e-5)
 
 
-@pytest.mark.parametrize("auto", [dc.FTPL(ranking="auto"), CENTRED_FTPL], ids=str)
-def test_auto_is_the_faster_of_the_two(auto: dc.FTPL) -> None:
-    many = MANY_ARMS if auto.published else MANY_CENTRED
+@pytest.mark.parametrize("auto", [dc.FTPL(), CENTRED_FTPL], ids=str)
+def test_auto_is_the_faster_of_the_two(auto: dc.FTPL | dc.CentredFTPL) -> None:
+    many = MANY_ARMS if isinstance(auto, dc.FTPL) else MANY_CENTRED
     few = many - 1
     for arms, ranking in ((few, "improved"), (many, "strata")):
         other = dataclasses.replace(auto, ranking=ranking)
@@ -125,7 +126,7 @@ def test_the_strata_grow_in_number_with_the_logarithm(arms: int, most: int) -> N
     assert strata == len(cut_into_strata(np.arange(arms, dtype=np.float64))) <= most
 
 
-POLICY = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", kappa=0.05, lam=0.1, ranking="strata")
+POLICY = dc.CentredFTPL(c=0.5, exploit_c=3.0, gate=0.05, mean_rate=0.1, ranking="strata")
 CASES = [(arms, shape) for arms in (64, 1000, 5_000) for shape in SHAPES]
 DRAWS = 300_000
 
@@ -210,9 +211,7 @@ def test_estimates_are_unbiased_whatever_sum_is_drawn(arms: int, shape: str) -> 
     q = np.sort(Situation(arms, shape).twin.surrogates())[::-1]
     envelope = sum(len(each) * each[0] for each in cut_into_strata(q))
     kappa = q[min(7, arms // 8)] / (envelope * Situation(arms, shape).twin.eta)
-    border = dc.FTPL(
-        c=0.5, c_exploit=3.0, estimator="centred", kappa=kappa, lam=0.1, ranking="strata"
-    )
+    border = dc.CentredFTPL(c=0.5, exploit_c=3.0, gate=kappa, mean_rate=0.1, ranking="strata")
     situation = Situation(arms, shape, border)
     losses = np.random.default_rng(arms).random(arms)
     law = situation.twin.exploration_law()
@@ -224,7 +223,7 @@ def test_estimates_are_unbiased_whatever_sum_is_drawn(arms: int, shape: str) -> 
 
 
 def test_what_is_pending_is_small_with_very_many_arms() -> None:
-    policy = dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", ranking="auto")
+    policy = dc.CentredFTPL(c=0.5, exploit_c=3.0)
     estimates = np.linspace(0.0, 1e-6, 100_000)  # no two tie
     learner = with_learned(policy.start(arms=100_000, seed=4), {"estimates": estimates})
     for _ in range(3_000):

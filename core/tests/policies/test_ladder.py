@@ -5,10 +5,10 @@ import pytest
 
 import decoupled as dc
 from decoupled.extend import diagnostics
-from decoupled.kernels.laws import ladder_state
-from decoupled.kernels.laws.ladder_rungs import judge_rungs
 from decoupled.kernels.random.stream import new_stream, secret_of
 from decoupled.kernels.state import EVENTS, State
+from decoupled.policies.ladder import state as ladder_state
+from decoupled.policies.ladder.rungs import event_key, judge_rungs
 from decoupled.testing import state_of
 from support.centred_ftpl import CENTRED_FTPL
 from support.exactly import explored
@@ -158,7 +158,7 @@ def test_no_two_seeds_judge_alike() -> None:
     """An adversary knows everything but the seed, so equal states of two seeds must have other draws."""
 
     def key(learner: dc.Learner) -> int:
-        return int(ladder_state.event_key(state_of(learner).to_state()))
+        return int(event_key(state_of(learner).to_state()))
 
     assert len({key(dc.Ladder().start(arms=ARMS, seed=seeded(seed))) for seed in range(20)}) == 20
     again = dc.Ladder().start(arms=ARMS, seed=3)

@@ -37,7 +37,7 @@ recommended = dc.Ladder()
 predicted = {"baseline": {"arm 0": 1.0}}
 cases = [(dc.FollowTheLeader(), 3, {})]
 if os.environ.get("DECOUPLED_TWINS") == "all":  # the others take a minute to compile
-    cases += [(dc.Exp3(estimator="centred"), 3, predicted), (recommended, 3, predicted), (recommended, 5_000, {})]
+    cases += [(dc.CentredFTPL(), 3, predicted), (recommended, 3, predicted), (recommended, 5_000, {})]
 for policy, arms, options in cases:
     assert not is_warm(policy, arms), policy
     assert touched(lambda: warm(policy, arms)) > 0, policy

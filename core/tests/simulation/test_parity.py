@@ -32,7 +32,7 @@ def learner_of(policy: dc.Policy, arms: int) -> dc.Learner:
     [
         *((policy, WORLD) for policy in forms()),
         (dc.FTPL(ranking="strata"), CROWD),
-        (dc.FTPL(c=0.5, c_exploit=3.0, estimator="centred", ranking="strata"), CROWD),
+        (dc.CentredFTPL(c=0.5, exploit_c=3.0, ranking="strata"), CROWD),
         (dc.Ladder(), CROWD),
     ],
     ids=lambda each: getattr(each, "label", ""),

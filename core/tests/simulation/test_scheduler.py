@@ -66,7 +66,7 @@ CONTEXTUAL = [
 @pytest.mark.parametrize(
     ("policies", "world", "traffic"),
     [
-        ([dc.Exp3(), dc.Exp3(estimator="centred")], ENVIRONMENT, LATE),
+        ([dc.Exp3(), dc.CentredFTPL()], ENVIRONMENT, LATE),
         ([dc.FTPL()], ENVIRONMENT, dc.Traffic(keys=3, arrivals=("zipf", 1.0))),
         (CONTEXTUAL, CONTEXTS, dc.Traffic()),
     ],

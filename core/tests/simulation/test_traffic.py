@@ -37,7 +37,7 @@ from support.centred_ftpl import CENTRED_FTPL
 from support.once import made_once
 from support.plain_python import output_of
 
-CENTRED_EXP3 = dc.Exp3(c=0.5, c_exploit=3.0, estimator="centred", schedule="losses")
+CENTRED_SORTING = dc.CentredFTPL(c=0.5, exploit_c=3.0, schedule="losses", ranking="sorting")
 EASY = dc.environments.Bernoulli(rewards=[0.2, 0.5, 0.7])
 LADDER = dc.Ladder()
 BIASED = ((0.1, 0.5), (0.5, 0.9), (0.9, 0.1))
@@ -195,7 +195,7 @@ def test_adversaries_answer_what_is_exploited(
 @pytest.mark.parametrize(
     ("policies", "world"),
     [
-        ([dc.Exp3(), CENTRED_EXP3], EASY),
+        ([dc.Exp3(), CENTRED_SORTING], EASY),
         ([dc.Exp3()], dc.environments.PunishLast(3)),
         *([([dc.Ladder(), dc.TsallisINF()], dc.environments.PunishLast(3))] if EVERY else []),
     ],
@@ -273,7 +273,7 @@ def estimates(
 )
 @pytest.mark.parametrize(
     "policy",
-    [dc.Exp3(), CENTRED_EXP3, *([CENTRED_FTPL] if EVERY else [])],
+    [dc.Exp3(), CENTRED_SORTING, *([CENTRED_FTPL] if EVERY else [])],
     ids=lambda each: each.label,
 )
 def test_estimates_are_unbiased_for_what_is_reported(
@@ -303,7 +303,7 @@ def test_a_judge_of_losses_between_0_and_1_is_linear_in_them() -> None:
 
 @pytest.mark.parametrize("label_delay", [0, 25])
 @pytest.mark.parametrize(
-    "policy", [dc.Exp3(), CENTRED_EXP3, dc.Ladder()], ids=lambda each: each.label
+    "policy", [dc.Exp3(), CENTRED_SORTING, dc.Ladder()], ids=lambda each: each.label
 )
 def test_estimates_are_those_of_a_learner_with_labels(policy: dc.Policy, label_delay: int) -> None:
     labels = dc.Labels(share=0.2, first=10)

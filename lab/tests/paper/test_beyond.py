@@ -14,7 +14,7 @@ from decoupled_lab.paper import growth as watched
 from decoupled_lab.paper import held_out, ladder, many_arms, recommended, sticky
 from decoupled_lab.paper.base import Scale
 from decoupled_lab.paper.held_out import family, score
-from decoupled_lab.paper.setup import CONTENDER_NAMES, CONTENDERS, EXP3_CENTRED, RIVALS
+from decoupled_lab.paper.setup import CONTENDER_NAMES, CONTENDERS, RIVALS
 from decoupled_lab.paper.systems import SYSTEMS, Systems
 from decoupled_lab.report.claims import quantile_gap
 from support.made_up_results import MadeUp, measured, not_holding
@@ -74,7 +74,7 @@ def times(growth: float, tsallis: float, dense: float) -> dict[str, np.ndarray]:
     return {
         many_arms.PAPER.label: strata,
         many_arms.CENTRED.label: 1.2 * strata,
-        FTPL().label: strata * dense,
+        many_arms.DENSE.label: strata * dense,
         TsallisINF().label: strata * np.where(last, tsallis, 2.0),
     }
 
@@ -123,8 +123,6 @@ def test_less_regret_is_measured_judged_and_drawn(
     rivals = {part.of.split(" - ")[0] for part in claims["less-regret-rivals"].parts}
     assert rivals == {"Tsallis-INF", "EXP3"}
     assert len(claims["less-regret-tail-rivals"].parts) == 2 * 5
-    assert len(claims["less-regret-exp3-centred"].parts) == 2
-    assert len(claims["less-regret-exp3-close"].parts) == 3
     assert len(section.pictures[0].panels) == 5
     assert section.warnings
 
@@ -132,14 +130,9 @@ def test_less_regret_is_measured_judged_and_drawn(
 OURS = Ladder()
 # What differs from a regret of 100 with 128 punished arms and in another world, and the claims that then do not hold.
 RIVAL_CASES: dict[str, tuple[dict[Policy, float], dict[Policy, float], set[str]]] = {
-    "all": ({OURS: 50.0, Exp3(): 45.0}, {OURS: 50.0, EXP3_CENTRED: 45.0}, set()),
+    "all": ({OURS: 50.0, Exp3(): 45.0}, {OURS: 50.0}, set()),
     "usual worlds": ({OURS: 50.0}, {OURS: 99.0, Exp3(): 80.0}, {"rivals", "tail-rivals"}),
-    "close to EXP3": ({OURS: 50.0}, {OURS: 90.0, EXP3_CENTRED: 60.0}, {"exp3-close"}),
-    "punished": (
-        {OURS: 90.0, Exp3(): 50.0, EXP3_CENTRED: 80.0},
-        {OURS: 50.0},
-        {"rivals-many", "exp3-centred"},
-    ),
+    "punished": ({OURS: 90.0, Exp3(): 50.0}, {OURS: 50.0}, {"rivals-many"}),
 }
 
 
@@ -152,14 +145,14 @@ def test_rivals_are_judged_where_the_claims_say(case: str) -> None:
         "alternating": MadeUp(same | usual),
     }
     found = recommended.judged_claims(cells, {})
-    claims = [each for each in found if "rivals" in each.id or "exp3" in each.id]
-    assert len(claims) == 5
+    claims = [each for each in found if "rivals" in each.id]
+    assert len(claims) == 3
     assert not_holding(claims) == {f"less-regret-{name}" for name in failing}
 
 
 def test_all_forms_of_a_policy_are_compiled_before_anything_is_measured() -> None:
     forms = {form(policy, 2) for policy in CONTENDERS}
-    assert len(forms) == len(CONTENDERS)  # three of them are FTPL, two are EXP3
+    assert len(forms) == len(CONTENDERS)
     assert {key[0] for key in recommended.LessRegret().code(Scale(runs=2, quick=True))} == forms  # type: ignore[index]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.kernels.laws.winner_law import grid, winner_law
+from decoupled.kernels.winner_law import grid, winner_law
 from decoupled_lab import theory
 from decoupled_lab.theory.probabilities import moved_law, winner_moments
 from support.integrals import integral, slope

@@ -131,7 +131,7 @@ def test_a_policy_that_does_not_compile_is_retried(
     with closing(quick_service(file, compiler=broken)) as service:
         found, _ = put(service, "broken", SLOW).result(60)
         assert found.status == "failed"
-        assert "FTPL(alpha=3.0, c=2.0, ranking='improved') does not compile" in found.problem
+        assert "FTPL(alpha=3.0, c=2.0, ranking='auto') does not compile" in found.problem
         assert "TypeError: no such type)" in found.problem
         with pytest.raises(NotCompiled, match=r"experiment 'broken'.*no such type"):
             service.decisions.decide("local", "broken").result(60)

@@ -83,7 +83,7 @@ def test_every_policy_is_replayed_bit_for_bit(file: str) -> None:
     policies += [
         {"name": "Forgetting", "policy": {"name": "Exp3"}, "discount": 0.99},
         {"name": "AvnerExp3", "horizon": 100},
-        {"name": "FTPL", "estimator": "centred"},
+        {"name": "CentredFTPL", "ranking": "sorting"},
     ]
     service = quick_service(file, snapshot_every=25)
     for place, policy in enumerate(policies):

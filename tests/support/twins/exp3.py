@@ -1,10 +1,11 @@
 """The twin of EXP3."""
 
 import math
+from typing import Any
 
 import numpy as np
 
-from support.twins import Floats, Twin
+from support.twins import Floats, Twin, twin_for
 
 
 class Exp3Twin(Twin):
@@ -23,3 +24,8 @@ class Exp3Twin(Twin):
         p = np.exp(-self.eta * self.gaps() / 2)  # the square root of w, taken before w underflows
         law: Floats = p / p.sum()
         return law
+
+
+@twin_for("Exp3")
+def exp3_twin(policy: Any, arms: int) -> Twin:
+    return Exp3Twin(arms, policy.c)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from support.twins import Floats, Twin, twin_for, twin_of
-from support.twins.centred import Centring
+from support.twins.centred import CentredFTPLTwin
 
 
 class ForgettingTwin(Twin):
@@ -43,7 +43,7 @@ class ForgettingTwin(Twin):
         if self.discount is not None:
             self.inner.estimates = self.discount * self.inner.estimates
             self.inner.observations = self.discount * self.inner.observations  # type: ignore[assignment]
-            if isinstance(self.inner, Centring):  # the running mean forgets by itself
+            if isinstance(self.inner, CentredFTPLTwin):  # the running mean forgets by itself
                 self.inner.spread *= self.discount
         self.estimates = self.inner.estimates
 

@@ -1,12 +1,13 @@
 """Twins of FTPL: every arm gets its draw, and ranks come from a full sort."""
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import quad
 
-from support.twins import Floats, Ints, Twin
+from support.twins import Floats, Ints, Twin, twin_for
 
 
 class FTPLTwin(Twin):
@@ -113,3 +114,8 @@ def pareto_law_by_quad(shifts: ArrayLike, alpha: float) -> Floats:
         )[0]
 
     return np.array([chance(i) for i in range(len(v))])
+
+
+@twin_for("FTPL")
+def ftpl_twin(policy: Any, arms: int) -> Twin:
+    return (StrataTwin if policy.ranking == "strata" else FTPLTwin)(arms, policy.alpha, policy.c)

@@ -1,10 +1,11 @@
 """The twin of Tsallis-INF."""
 
 import math
+from typing import Any
 
 from scipy.optimize import brentq
 
-from support.twins import Floats, Twin
+from support.twins import Floats, Twin, twin_for
 
 
 class TsallisTwin(Twin):
@@ -48,3 +49,8 @@ def tsallis_law_by_brentq(estimates: Floats, eta: float, beta: float) -> Floats:
         excess, lowest * (1 + 1e-9), highest * (1 - 1e-9), xtol=1e-300, rtol=1e-15, maxiter=1000
     )
     return weights(x)
+
+
+@twin_for("TsallisINF")
+def tsallis_twin(policy: Any, arms: int) -> Twin:
+    return TsallisTwin(arms, policy.beta, policy.c)

@@ -97,8 +97,8 @@ class Description:
         as plain values.
 
         >>> import decoupled as dc
-        >>> dc.TsallisINF().to_dict()["schedule"]
-        'rounds'
+        >>> dc.TsallisINF().to_dict()["solver"]
+        'newton'
         """
         names = (field.name for field in fields(self))  # type: ignore[arg-type]
         return {"name": self._name(), **{name: _plain(getattr(self, name)) for name in names}}

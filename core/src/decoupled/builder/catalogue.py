@@ -7,24 +7,25 @@ import numpy as np
 
 from ..environments import AdaptiveAlternating, PunishLast
 from ..environments.base import Adversary
-from ..kernels import late, rounds
+from ..kernels import late, rounds, winner_law
 from ..kernels.betting import ArmTotals, Observed, PairTotals, add_observations
 from ..kernels.dispatch import Entries, compiled_entries, register
 from ..kernels.late import OWN_FLOATS, OWN_INTS, TOLD, Late, Rules, drive_late
-from ..kernels.laws import contextual_state, ladder_state, leader_tiered, winner_law
-from ..kernels.laws.contextual import fill_chances, keyed_contextual
-from ..kernels.laws.ladder_rungs import keyed_ladder, prepare_for
 from ..kernels.random import keyed
 from ..kernels.random.sampling import draw_loss
 from ..kernels.random.stream import uniform
 from ..kernels.rounds import RoundContexts, Table, against_best, drive, drive_in_context
 from ..native.load import full_name, name_of
-from ..policies import FTPL, Forgetting, Policy
+from ..policies import FTPL, Forgetting, Policy, strata
+from ..policies.contextual import state as contextual
+from ..policies.contextual.kernels import fill_chances, keyed_contextual
+from ..policies.ladder import state as ladder
+from ..policies.ladder.rungs import keyed_ladder, prepare_for
 
 ARMS = 2  # in the sample arguments; the code is the same for any number
 COMMON = "what all policies share"
 # A million arms are rare, and this takes as long to compile as six other policies.
-COMPILED_ON_FIRST_USE = (leader_tiered.Params,)
+COMPILED_ON_FIRST_USE = (strata.Params,)
 
 
 class Export(NamedTuple):
@@ -74,7 +75,7 @@ def names() -> list[str]:
 def families() -> list[list[str]]:
     """The names of groups that share most callees; each policy is one of its own."""
     # These take longest, so they come first: no process then waits for another at the end.
-    longest = (contextual_state.Params, ladder_state.Params)
+    longest = (contextual.Params, ladder.Params)
     ordered = sorted(policies(), key=lambda policy: policy.params_type not in longest)
     return [*([policy.to_json()] for policy in ordered), [COMMON]]
 
@@ -125,7 +126,7 @@ def _of_policy(policy: Policy) -> Group:
     exports = [*_entry_points(policy)]
     if not policy.contextual:  # which is simulated in a `ContextTable`
         exports += _table_loops(policy)
-    if kind is ladder_state.Params:  # for a learner whose feedback is late
+    if kind is ladder.Params:  # for a learner whose feedback is late
         arguments = (policy.params(), policy.layout.new_state(ARMS), 0)
         exports.append(Export(full_name(name_of(prepare_for), named), prepare_for, arguments))
     if policy.contextual:  # for a learner that reads a log, and for simulations

@@ -1,5 +1,5 @@
 # What the package exports, for type checkers and at run time: see base/lazy.py.
-from ..kernels.laws.contextual_state import LARGEST_NUMBER as LARGEST_NUMBER
+from ..kernels.context import LARGEST_NUMBER as LARGEST_NUMBER
 from ..kernels.lazy_numba import told_of_compiling as told_of_compiling
 from ..kernels.random.keyed import MOST_BYTES as MOST_BYTES
 from .arms import ArmNames as ArmNames

@@ -15,8 +15,7 @@ from ..base.packed import pack_floats, unpack_floats
 from ..base.validation import as_float, as_loss
 from ..decision import Arm, ByArm
 from ..errors import ParameterError, UnsupportedError, shown
-from ..kernels.laws import contextual_state as at_place
-from ..kernels.laws.contextual_state import R, S
+from ..kernels.context import LARGEST_NUMBER, MISSING
 from ..kernels.state import State
 from ..policy import ContextualDefinition, Definition
 from .arms import ArmNames, Serials
@@ -96,13 +95,16 @@ class Contexts:
         segments: list[Segment] | None = None,
     ) -> None:
         self.policy, self.encoder = policy, Encoder(policy, segments)
+        self._places = policy.context_places
+        self._S, self._R = self._places.scalars, self._places.rows
         self._state, self._derive = state, derive
         # The record of the decision whose context the state has; None for any other.
         self._at_hand: Any = None
         self._rungs, self._scalars = policy.rung_names, state.scalars
-        self._given = at_place.given(state, len(policy.all_numbers))
-        self._chances = at_place.chances(state, len(self._rungs))
-        self._weights = state.scalars[S.outer_weight : S.outer_weight + len(self._rungs)]
+        self._given = _given(policy, state)
+        self._chances = _chances(policy, state)
+        first_weight = self._S.outer_weight
+        self._weights = state.scalars[first_weight : first_weight + len(self._rungs)]
         self._advice = _advice_rows(policy, state)
         self._advised = False
 
@@ -129,11 +131,11 @@ class Contexts:
     @property
     def segment(self) -> int:
         """The place of the segment of the context at hand."""
-        return int(self._scalars.item(S.wanted))
+        return int(self._scalars.item(self._S.wanted))
 
     def derive(self) -> None:
         """Derive what depends on the context, before anything but a decision or an update reads the state."""
-        if self._scalars.item(S.entering):
+        if self._scalars.item(self._S.entering):
             self._derive()
 
     def recall(self, record: Any, serials: Serials) -> None:
@@ -150,32 +152,35 @@ class Contexts:
             self._chances[:] = numbers[count:]
             places, found = serials.places(record[0])
             if len(record[0]) > 0:  # older states have no law
-                law = self._state.floats[R.outer_law]
+                law = self._state.floats[self._R.outer_law]
                 law[:] = -1.0
                 law[places] = record[1][found]
-                self._scalars[S.law_known] = 1.0
+                self._scalars[self._S.law_known] = 1.0
         self._at_hand = record
 
     def record(self, state: State, serials: Serials, serial: int) -> Baseline:
         """What a decision keeps until its feedback comes, drawn in this state with these arms, if it explores this one."""
-        chances = (
-            self._chances if state is self._state else at_place.chances(state, len(self._rungs))
-        )
-        law = state.floats[R.outer_law].copy()
-        kept = [self._scalars.item(S.wanted), *self._given.tolist(), *chances.tolist()]
+        chances = self._chances if state is self._state else _chances(self.policy, state)
+        law = state.floats[self._R.outer_law].copy()
+        kept = [self._scalars.item(self._S.wanted), *self._given.tolist(), *chances.tolist()]
         return serials.of(np.arange(len(law))), law, LAW, {serial: kept}
 
     def why(self, state: State) -> tuple[Any, ...]:
         """What `Why` is made of, for a decision that was drawn in this state."""
-        segment = self.encoder.name(int(self._scalars.item(S.wanted)))
-        return self._rungs, int(state.scalars.item(S.served_rung)), segment, self._weights.tolist()
+        segment = self.encoder.name(int(self._scalars.item(self._S.wanted)))
+        return (
+            self._rungs,
+            int(state.scalars.item(self._S.served_rung)),
+            segment,
+            self._weights.tolist(),
+        )
 
     def _put(self, segment: int, numbers: list[float]) -> None:
         scalars = self._scalars
-        scalars[S.wanted] = segment
+        scalars[self._S.wanted] = segment
         if numbers:
             self._given[:] = numbers
-        scalars[S.entering], scalars[S.law_known] = 1.0, 0.0
+        scalars[self._S.entering], scalars[self._S.law_known] = 1.0, 0.0
 
     def leave(self) -> None:
         """Enter the first segment: what is saved, or follows, must not depend on the context of the last call."""
@@ -185,7 +190,7 @@ class Contexts:
 
     def copy_context(self, part: Ints, state: State) -> None:
         """Put the context at hand into the state of a copy with some of the arms only."""
-        at_place.given(state, len(self._given))[:] = self._given
+        _given(self.policy, state)[:] = self._given
         for mine, row in zip(self._advice, _advice_rows(self.policy, state), strict=True):
             among = mine[part]
             row[:] = among / among.sum() if among.sum() > 0.0 else 0.0
@@ -196,7 +201,8 @@ class Contexts:
     def room(policy: ContextualDefinition, state: State) -> State:
         """The same state with room for all segments. Memory is taken when a segment is first seen."""
         first = _first_kept(policy)
-        scalars = np.zeros(first + (policy.max_segments + 1) * _width(state.floats.shape[1]))
+        width = policy.context_places.width(state.floats.shape[1])
+        scalars = np.zeros(first + (policy.max_segments + 1) * width)
         scalars[:first] = state.scalars[:first]
         return State(scalars, state.floats, state.ints)
 
@@ -204,23 +210,22 @@ class Contexts:
         """What is kept of each segment that was seen, and of the one that others share, in this state."""
         self.derive()
         scalars, floats = self._scalars, self._state.floats
-        room = scalars[_first_kept(self.policy) :].reshape(-1, _width(floats.shape[1]))
+        room = scalars[_first_kept(self.policy) :].reshape(-1, self._places.width(floats.shape[1]))
         # The segment at hand, as the kernel `exchange` keeps it.
-        first, count, all_scalars = at_place.FIRST_LEARNED, at_place.LEARNED, at_place.KEPT_SCALARS
-        mine = room[int(scalars[S.current])]
-        mine[:count] = scalars[first : first + count]
-        mine[count:all_scalars] = scalars[S.segment_between : S.segment_between_size + 1]
-        mine[all_scalars:] = floats[[at_place.LADDER_ROWS + row for row in at_place.ROWS]].ravel()
+        count = len(self._places.kept_scalars)
+        mine = room[int(scalars[self._S.current])]
+        mine[:count] = scalars[list(self._places.kept_scalars)]
+        mine[count:] = floats[list(self._places.kept_rows)].ravel()
         last = len(self.encoder.segments)
         return room[: last + (last == self.policy.max_segments) or 1]
 
     def undo(self, contexts: Iterable[Context | None], record: Any) -> Undo:
         """What puts back what is kept of the segments of these contexts and of this record, and forgets new ones."""
-        size, first = _width(self._state.floats.shape[1]), _first_kept(self.policy)
+        size, first = self._places.width(self._state.floats.shape[1]), _first_kept(self.policy)
         room, count = self._scalars[first:].reshape(-1, size), len(self.encoder.segments)
         known = {self.encoder.encode(each, new=False)[0] for each in contexts}
         known |= {int(numbers[0]) for numbers in (record[3].values() if record is not None else ())}
-        places = [*known, int(self._scalars[S.current]), self.policy.max_segments]
+        places = [*known, int(self._scalars[self._S.current]), self.policy.max_segments]
         kept, at_hand = room[places], self._at_hand
 
         def put_back() -> None:
@@ -235,17 +240,22 @@ class Contexts:
         """The same for another state, with these of the arms and new ones, which are level with the leader."""
         mine = self._kept()
         new = Contexts(self.policy, state, derive, self.encoder.segments)
-        arms, count = state.floats.shape[1], at_place.KEPT_SCALARS
-        theirs = state.scalars[_first_kept(self.policy) :].reshape(-1, _width(arms))[: len(mine)]
+        arms, count = state.floats.shape[1], len(self._places.kept_scalars)
+        kept_rows = len(self._places.kept_rows)
+        theirs = state.scalars[_first_kept(self.policy) :].reshape(-1, self._places.width(arms))[
+            : len(mine)
+        ]
         theirs[:, :count] = mine[:, :count]
-        old = mine[:, count:].reshape(len(mine), len(at_place.ROWS), -1)
-        rows = np.zeros((len(mine), len(at_place.ROWS), arms))
+        old = mine[:, count:].reshape(len(mine), kept_rows, -1)
+        rows = np.zeros((len(mine), kept_rows, arms))
         rows[:, :, : len(left)] = old[:, :, left]
         rows[:, 0, len(left) :] = old[:, 0].min(
             axis=1, keepdims=True
         )  # the sums; the new arms are unseen
         theirs[:, count:] = rows.reshape(len(mine), -1)
-        state.scalars[S.wanted] = state.scalars[S.current] = self._scalars[S.current]
+        state.scalars[self._S.wanted] = state.scalars[self._S.current] = self._scalars[
+            self._S.current
+        ]
         return new
 
     # Saving
@@ -255,7 +265,7 @@ class Contexts:
         return {
             "segments": [list(each) for each in self.encoder.segments],
             "kept": pack_floats(self._kept().ravel()),
-            "current": int(self._scalars[S.current]),
+            "current": int(self._scalars[self._S.current]),
         }
 
     def restore(self, content: Any) -> None:
@@ -269,8 +279,8 @@ class Contexts:
         if len(set(segments)) != len(segments) or len(segments) > most:
             raise ParameterError("segments: are too many or repeated; they were changed")
         kept, current = unpack_floats(content["kept"]), content["current"]
-        size = _width(self._state.floats.shape[1])
-        sound = bool((np.abs(kept) < at_place.MISSING).all()) and len(kept) % size == 0
+        size = self._places.width(self._state.floats.shape[1])
+        sound = bool((np.abs(kept) < MISSING).all()) and len(kept) % size == 0
         if (
             not sound
             or type(current) is not int
@@ -280,7 +290,7 @@ class Contexts:
         self.encoder = Encoder(self.policy, segments)
         first = _first_kept(self.policy)
         self._scalars[first : first + len(kept)] = kept
-        self._scalars[S.wanted] = self._scalars[S.current] = current
+        self._scalars[self._S.wanted] = self._scalars[self._S.current] = current
 
     def check(self, record: Any) -> None:
         """Raise an error if a pending decision of a saved state has a record that cannot be."""
@@ -296,12 +306,21 @@ def _first_kept(policy: ContextualDefinition) -> int:
     return len(policy.layout.all_scalars)
 
 
-def _width(arms: int) -> int:
-    return at_place.KEPT_SCALARS + len(at_place.ROWS) * arms
+def _given(policy: ContextualDefinition, state: State) -> Any:
+    """A view of the numbers of the context at hand."""
+    first = policy.context_places.numbers
+    return state.scalars[first : first + len(policy.all_numbers)]
+
+
+def _chances(policy: ContextualDefinition, state: State) -> Any:
+    """A view of what the rungs of a decision are judged with."""
+    first = policy.context_places.scalars.outer_chance
+    return state.scalars[first : first + len(policy.rung_names)]
 
 
 def _advice_rows(policy: ContextualDefinition, state: State) -> Any:
-    return state.floats[at_place.ADVICE_AT : at_place.ADVICE_AT + len(policy.advisers)]
+    first = policy.context_places.advice
+    return state.floats[first : first + len(policy.advisers)]
 
 
 def checked_advice(
@@ -354,9 +373,9 @@ def refuse_context(policy: Definition) -> None:
 
 def _number(name: str, value: object) -> float:
     if value is None:
-        return at_place.MISSING
+        return MISSING
     number = value if type(value) is float else as_loss(value)
-    if number is not None and -at_place.LARGEST_NUMBER <= number <= at_place.LARGEST_NUMBER:
+    if number is not None and -LARGEST_NUMBER <= number <= LARGEST_NUMBER:
         return number
     rule = "must be a number from -1e+100 to 1e+100, or None if it is missing"
     raise ParameterError.of(f"context[{name!r}]", value, rule, "leave it out if it is not known")

@@ -8,17 +8,14 @@ from ..base.arrays import Words
 from ..base.validation import known_horizon, number_from
 from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
-from ..kernels.laws.explicit import (
-    SUMS,
-    add_up,
-    draw_weighted,
-    exponential_weights,
-)
-from ..kernels.random.sampling import total
+from ..kernels.random.sampling import draw_both, total
 from ..kernels.state import ARMS, ROUND, Layout, State
-from .composed import ExplicitLaws
+from .exp3 import exponential_weights
+from .explicit import EXPLICIT_SUMS, ExplicitLaws
 
-LAYOUT = Layout(SUMS, floats=("estimates", "exploit", "explore"), learned=("estimates",))
+LAYOUT = Layout(
+    scalars=EXPLICIT_SUMS, floats=("estimates", "exploit", "explore"), learned=("estimates",)
+)
 S, R, _ = LAYOUT.places()
 
 
@@ -56,13 +53,22 @@ def init(params: Params, state: State) -> None:
     exponential_weights(floats[R.estimates], half_rate, floats[R.exploit], floats[R.explore])
     if params.mixing > 0.0:
         mix(params.mixing, state)
-    add_up(state, S.exploit_sum)
+    state.scalars[S.exploit_sum] = total(floats[R.exploit])
+    state.scalars[S.explore_sum] = total(floats[R.explore])
 
 
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
     """Draw from w and from p, independently."""
-    return draw_weighted(state, S.exploit_sum, stream)
+    floats = state.floats
+    scalars = state.scalars
+    return draw_both(
+        floats[R.exploit],
+        scalars[S.exploit_sum],
+        floats[R.explore],
+        scalars[S.explore_sum],
+        stream,
+    )
 
 
 @compiled

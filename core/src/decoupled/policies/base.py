@@ -16,7 +16,7 @@ class Policy(Definition, abstract=True):
     >>> import decoupled as dc
     >>> policy = dc.FTPL(alpha=2.5)
     >>> policy
-    FTPL(alpha=2.5, c=2.0, ranking='improved')
+    FTPL(alpha=2.5, c=2.0, ranking='auto')
     >>> dc.Policy.from_json(policy.to_json()) == policy
     True
     >>> dc.Policy.known()["Exp3"]()

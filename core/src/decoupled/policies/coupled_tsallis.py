@@ -9,11 +9,11 @@ from ..base.validation import one_of, set_number
 from ..kernels.argmin import fill_gaps
 from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
-from ..kernels.laws.tsallis import SOLVED, tsallis_excess, two_powers
 from ..kernels.random.sampling import draw_one, total
 from ..kernels.state import ROUND, Layout, State
 from ..policy import Baselines
 from .base import Policy
+from .tsallis import SOLVED, tsallis_excess, two_powers
 
 LAYOUT = Layout(
     scalars=("excess", "eta", "weight_sum", "steps"),

@@ -1,69 +1,105 @@
-"""FTPL: the paper's policy, which needs no convex optimisation and no resampling; and FTPL for the standard game.
+"""FTPL: the paper's policy, which needs no convex optimisation and no resampling.
 
-In the standard game, geometric resampling estimates 1/w. A perturbed leader does not know its own probability w of
-winning, but the number M of fresh draws until it wins again is geometric with mean 1/w. An arm of rank s can win only
-if its perturbation is the largest of the first s, which by symmetry happens once in s times. So M can be counted among
-such draws only, and s * M has mean 1/w as well.
-
-A draw here does not perturb every arm. It takes the arm's own perturbation and one more number, and compares that
-number with the chance that no rival exceeds the perturbation, one rival at a time until the result is known. The count
-has the same law as if every perturbation were drawn (and, in the conditional case, the arm's swapped with the largest
-of the first s), and nothing is stored.
-
-Neu, G. and Bartok, G. (2016). Importance weighting without importance weights. JMLR 17(154).
-Chen, B., Lee, J. and Honda, J. (2025). Geometric resampling in nearly linear time for
-follow-the-perturbed-leader with best-of-both-worlds guarantee in bandit problems. ICML.
+The functions of this file keep all arms in one rank order. With thousands of arms, those of `strata` take over.
 """
 
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from ..base.arrays import Floats, Ints, Words
-from ..base.validation import one_of, set_number, set_whole
-from ..kernels.compose import Composed
+from ..base.arrays import Floats, Words
+from ..base.validation import one_of, set_number
 from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
-from ..kernels.laws import leader, leader_tiered
-from ..kernels.laws.leader_tiered import BASELINE, COVERED, COVERED_ARMS, fill_exploration_law
-from ..kernels.laws.winner_law import frechet_winner_law, pareto_winner_law
-from ..kernels.order.ranked import move_arm, rank_of, sort_arms
-from ..kernels.powers import inverse_power
+from ..kernels.order.ranked import move_arm, sort_arms
 from ..kernels.random.keyed import Keyed, keyed_leader
-from ..kernels.random.sampling import frechet_leader, inverse_root_excess, pareto_leader
-from ..kernels.random.stream import uniform
+from ..kernels.random.sampling import categorical, pareto_leader, total
 from ..kernels.state import ARMS, ROUND, Layout, State
-from ..policy import Baselines
+from ..kernels.surrogates import fill_limits, limited_surrogates
+from ..kernels.winner_law import pareto_winner_law
+from . import strata
 from .base import Policy
-from .composed import ComposedPolicy
 
-RANKINGS = ("improved", "sorting", "strata", "auto")
+RANKINGS = ("auto", "improved", "sorting", "strata")
 
-# The number of arms from which ranking "auto" uses strata. Strata are faster but do not know their propensities. With
-# centred losses they give a baseline to the first 64 ranks only, which costs regret with a thousand arms or more, so
-# "auto" changes only where the dense round takes ten times as long.
+# The number of arms from which ranking "auto" uses strata. They are faster but do not know their propensities.
 MANY_ARMS = 1_024
-MANY_CENTRED = 4_096
+
+LAYOUT = Layout(
+    scalars=("scale", "eta", "surrogate_sum"),
+    floats=("estimates", "ranked", "rank_limit", "surrogate"),
+    ints=("order",),
+    learned=("estimates",),
+)
+S, R, N = LAYOUT.places()
 
 
-class StrataBaselines(Baselines):
-    """The baselines of arms in strata: a list of arms and their values, because most arms have none."""
+class Params(NamedTuple):
+    """The parameters of the compiled code."""
 
-    def read(self, state: State) -> tuple[Ints, Floats]:
-        count = int(state.scalars[COVERED])
-        return state.ints[COVERED_ARMS, :count].copy(), state.floats[BASELINE, :count].copy()
+    alpha: float
+    c: float
+    sorting: float  # 1: sort all arms each round
+    sharing: float  # 1: tied arms share what their ranks allow
 
-    def write(self, state: State, places: Ints, values: Floats) -> None:
-        state.scalars[COVERED] = len(places)
-        state.ints[COVERED_ARMS, : len(places)] = places
-        state.floats[BASELINE, : len(places)] = values
+
+@compiled
+def refresh(params: Params, state: State) -> None:
+    """Fill the surrogates q in rank order at eta_t = c K^(1/alpha - 1/2) / sqrt(t), and their sum."""
+    floats = state.floats
+    scalars = state.scalars
+    eta = scalars[S.scale] / math.sqrt(scalars[ROUND])
+    exponent = 0.5 * (params.alpha + 1.0)
+    ranked = floats[R.ranked]
+    surrogate = floats[R.surrogate]
+    limited_surrogates(floats, R.rank_limit, ranked, eta, exponent, params.sharing, surrogate)
+    scalars[S.eta] = eta
+    scalars[S.surrogate_sum] = total(surrogate)
+
+
+@compiled
+def init(params: Params, state: State) -> None:
+    """Rank the arms, and tabulate rank ** (-(alpha + 1) / (2 alpha))."""
+    floats = state.floats
+    fill_limits(floats, R.rank_limit, (params.alpha + 1.0) / (2.0 * params.alpha))
+    sort_arms(floats[R.estimates], floats[R.ranked], state.ints[N.order])
+    state.scalars[S.scale] = params.c * state.scalars[ARMS] ** (1.0 / params.alpha - 0.5)
+    refresh(params, state)
+
+
+@compiled
+def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
+    """Draw the perturbed leader i_t, and j_t from p = q / sum q."""
+    floats = state.floats
+    order = state.ints[N.order]
+    mass = state.scalars[S.surrogate_sum]
+    leader = pareto_leader(floats[R.ranked], state.scalars[S.eta], params.alpha, stream)
+    rank = categorical(floats[R.surrogate], mass, stream)
+    share = floats[R.surrogate, rank]
+    return order[leader], order[rank], mass / share, share / mass
+
+
+@compiled
+def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
+    """Add the importance-weighted loss, and restore the rank order."""
+    # The paper's section 4.1 names the rank of i_t; the arm whose estimate moves is j_t.
+    floats = state.floats
+    order = state.ints[N.order]
+    before = floats[R.estimates, arm]
+    after = before + weight * loss
+    floats[R.estimates, arm] = after
+    if params.sorting > 0.0:
+        sort_arms(floats[R.estimates], floats[R.ranked], order)
+    elif after != before:  # a loss of zero moves nothing
+        move_arm(floats[R.ranked], order, arm, before, after)
+    refresh(params, state)
 
 
 @dataclass(frozen=True, repr=False)
-class FTPL(ComposedPolicy):
+class FTPL(Policy):
     r"""Follow the perturbed leader, with exploration from surrogate probabilities.
 
     With $\hat L$ the summed loss estimates, $u_i = \hat L_i - \min_k \hat L_k$, $\sigma_i$ the rank of arm $i$ (1 for the
@@ -79,22 +115,18 @@ class FTPL(ComposedPolicy):
     Kim, C., Lee, J. and Oh, M. (2026). Follow-the-perturbed-leader for decoupled bandits: best-of-both-worlds and
     practicality. ICML. Equations (5) to (7), algorithm 1.
 
-    The last five parameters are ours, and all composed policies share them (docs/beyond.md). `Ladder` is our policy.
+    `CentredFTPL` is the same with centred losses and two rates, and `Ladder` is our policy (docs/beyond.md).
 
     Args:
         alpha: shape of the Pareto perturbations, above 1 (and below 1e9, where they are nearly constant).
         c: scale of the learning rate, above 0.
-        ranking: how to rank the arms. "improved" moves the one arm whose estimate changed; "sorting" sorts all arms each
-            round; both make the same decisions. "strata" is for thousands of arms or more: it looks at about $\log K$ of
-            them, and its `propensity` is None, because $\sum q$ is known only as an unbiased estimate. "auto" is
-            "strata" from 1,024 arms on (from 4,096 on with any of our options).
+        ranking: how the arms are kept in rank order; every ranking draws from the same two laws. "sorting" sorts all arms
+            each round (algorithm 1); "improved" moves the one arm whose estimate changed (section 4.1), and makes the same
+            decisions. "strata" is ours, for thousands of arms or more: it looks at about $\log K$ of them, and its
+            `propensity` is None, because $\sum q$ is known only as an unbiased estimate. "auto" is "strata" from 1,024
+            arms on, and "improved" below.
         ties: how arms with equal estimates are ranked. "shared": each has the mean $q$ of their ranks, so all are
             explored equally often, and the theorems still hold. "numbered": the lower number comes first.
-        estimator: "importance", as in the paper, or "centred": losses are compared with their running mean $B_t$.
-        c_exploit: scale of the rate at which the leader is perturbed, above 0; None for c.
-        kappa: for "centred": only arms with $p_i \ge \kappa \eta_t$ are compared with $B_t$, the others with 0; above 0.
-        lam: for "centred": how fast the running mean moves, from 0 to below 1.
-        schedule: what lowers the rates: "rounds", as in the paper, or "losses", the spread of the losses seen.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL(alpha=3.0, c=2.0).start(arms=4, seed=1)
@@ -115,21 +147,19 @@ class FTPL(ComposedPolicy):
 
     alpha: float = 3.0
     c: float = 2.0
-    ranking: str = "improved"
+    ranking: str = "auto"
     ties: str = "shared"
-    estimator: str = "importance"
-    c_exploit: float | None = None
-    kappa: float = 0.1
-    lam: float = 0.05
-    schedule: str = "rounds"
 
-    published_fields = ("alpha", "c", "ranking")
+    keyed_in_place = True
 
     def __post_init__(self) -> None:
         set_number(self, "alpha", 1.0, 1e9, "the default is 3")
+        set_number(self, "c", 0.0, 1e100, "the default is 2")
         one_of("ranking", self.ranking, RANKINGS)
         one_of("ties", self.ties, ("shared", "numbered"))
-        self._check_options()
+
+    def __repr__(self) -> str:
+        return self._short_repr(("alpha", "c", "ranking"))
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
@@ -139,290 +169,67 @@ class FTPL(ComposedPolicy):
             cls(alpha=2.0, c=1.0),
             cls(alpha=1.3),
             cls(alpha=6.0, c=3.0, ranking="sorting"),
-            cls(ranking="strata"),
-            cls(alpha=1.3, ranking="strata"),
-            cls(c=0.5, c_exploit=3.0),
-            cls(estimator="centred"),
-            cls(
-                alpha=2.0, c=1.0, c_exploit=0.5, estimator="centred", ranking="sorting", kappa=0.4, lam=0.3
-            ),
-            cls(c=0.5, c_exploit=3.0, estimator="centred", ranking="strata", schedule="losses"),
-            cls(alpha=2.0, c_exploit=1.0, estimator="centred", ranking="strata", kappa=0.3, lam=0.3),
-        )  # fmt: skip
+        )
 
     @classmethod
     def forms(cls) -> tuple[Self, ...]:
         return cls(), cls(ranking="strata")
 
-    @property
-    def composed(self) -> Composed:
-        """The perturbed leader, with all arms in one order or in strata; `at` resolves "auto"."""
-        return leader_tiered.COMPOSED if self.ranking == "strata" else leader.COMPOSED
-
-    def law_params(self) -> dict[str, float]:
-        shared = {"alpha": self.alpha, "sharing": float(self.ties == "shared")}
-        if self.ranking == "strata":
-            return shared
-        return {**shared, "sorting": float(self.ranking == "sorting")}
-
     def at(self, arms: int) -> "FTPL":
         if self.ranking != "auto":
             return self
-        many = arms >= (MANY_ARMS if self.published else MANY_CENTRED)
-        return _ranked(self, "strata" if many else "improved")
+        return _ranked(self, "strata" if arms >= MANY_ARMS else "improved")
 
     @property
-    def baselines(self) -> Baselines | None:
-        if self.estimator == "centred" and self.ranking == "strata":
-            return StrataBaselines(self.layout, "baseline")
-        return super().baselines
+    def layout(self) -> Layout:
+        return strata.LAYOUT if self.ranking == "strata" else LAYOUT
+
+    @property
+    def params_type(self) -> Any:
+        return strata.Params if self.ranking == "strata" else Params
+
+    @property
+    def functions(self) -> Functions:
+        return strata.FUNCTIONS if self.ranking == "strata" else FUNCTIONS
+
+    def params(self) -> Any:
+        sharing = float(self.ties == "shared")
+        if self.ranking == "strata":
+            return strata.Params(alpha=self.alpha, c=self.c, sharing=sharing)
+        return Params(
+            alpha=self.alpha,
+            c=self.c,
+            sorting=float(self.ranking == "sorting"),
+            sharing=sharing,
+        )
 
     def exploitation_law(self, state: State) -> Floats:
-        row = self.layout.row
-        estimates = row(state, "estimates")
-        eta = float(row(state, "eta_exploit")[0])
+        estimates = self.layout.row(state, "estimates")
+        eta = float(self._exploitation_rate(state)[0])
         return pareto_winner_law(eta * (estimates - estimates.min()), self.alpha)
 
-    keyed_in_place = True
-
-    def keyed(self, state: State) -> Keyed:
-        row = self.layout.row
-        return Keyed(keyed_leader, (row(state, "estimates"), row(state, "eta_exploit"), self.alpha))
-
     def exploration_law(self, state: State) -> Floats:
-        law = np.empty(state.floats.shape[1])
         if self.ranking == "strata":
-            fill_exploration_law(self.alpha, float(self.ties == "shared"), state, law)
-            return law
-        row = self.layout.row
-        law[row(state, "order")] = row(state, "surrogate") / row(state, "surrogate_sum")
+            return strata.exploration_law(self.params(), state)
+        law = np.empty(state.floats.shape[1])
+        law[state.ints[N.order]] = state.floats[R.surrogate] / state.scalars[S.surrogate_sum]
         return law
 
+    def keyed(self, state: State) -> Keyed:
+        estimates = self.layout.row(state, "estimates")
+        return Keyed(keyed_leader, (estimates, self._exploitation_rate(state), self.alpha))
 
-@lru_cache(
-    maxsize=64
-)  # every decision among some arms needs it, and checking parameters takes time
+    def _exploitation_rate(self, state: State) -> Floats:
+        """A view of the rate at which the leader is perturbed."""
+        name = "eta_exploit" if self.ranking == "strata" else "eta"
+        rate: Floats = self.layout.row(state, name)
+        return rate
+
+
+FUNCTIONS = Functions(init, decide, update)
+
+
+@lru_cache(maxsize=64)  # every decision among some arms needs it, and checking takes time
 def _ranked(policy: FTPL, ranking: str) -> FTPL:
+    """The same policy with another ranking."""
     return replace(policy, ranking=ranking)
-
-
-@compiled
-def draws_until_win(
-    ranked: Floats,
-    rank: int,
-    among: int,
-    eta: float,
-    alpha: float,
-    pareto: bool,
-    cap: float,
-    stream: Words,
-) -> float:
-    """min(M, cap): fresh draws until the arm at `rank` (from 0) wins, including the winning draw.
-
-    `among` is 1 for plain draws, or rank + 1 for draws in which the arm's perturbation is the largest up to its rank.
-    """
-    draws = 1.0
-    while draws < cap:
-        if pareto:
-            won = _wins_pareto(ranked, rank, among, eta, alpha, stream)
-        else:
-            won = _wins_frechet(ranked, rank, among, eta, alpha, stream)
-        if won:
-            break
-        draws += 1.0
-    return draws
-
-
-@compiled
-def _wins_frechet(
-    ranked: Floats, rank: int, among: int, eta: float, alpha: float, stream: Words
-) -> bool:
-    # A perturbation is t ** (-1/alpha) with t exponential; the largest of several has the smallest t.
-    tail = -math.log(uniform(stream)) / among
-    own = inverse_root_excess(tail, alpha)
-    # All rivals stay behind with probability exp(-sum of their levels), given that `among - 1` of them have t > tail.
-    life = (among - 1) * tail - math.log(uniform(stream))
-    for k in range(len(ranked)):
-        if k != rank:
-            excess = own + eta * (ranked[k] - ranked[rank])
-            if excess <= -1.0:
-                return False
-            life -= inverse_power(excess, alpha)
-            if not life >= 0.0:
-                return False
-    return True
-
-
-@compiled
-def _wins_pareto(
-    ranked: Floats, rank: int, among: int, eta: float, alpha: float, stream: Words
-) -> bool:
-    # A perturbation is t ** (-1/alpha) with t uniform.
-    tail = uniform(stream)
-    mark = uniform(stream)
-    if among > 1:
-        tail = -math.expm1(math.log(tail) / among)
-        mark *= math.exp((among - 1) * math.log1p(-tail))
-    own = inverse_root_excess(tail, alpha)
-    chance = 1.0
-    for k in range(len(ranked)):
-        if k != rank:
-            excess = own + eta * (ranked[k] - ranked[rank])
-            if excess <= 0.0:
-                return False
-            chance *= 1.0 - inverse_power(excess, alpha)
-            if not chance >= mark:
-                return False
-    return True
-
-
-LAYOUT = Layout(
-    scalars=("scale", "eta"),
-    floats=("estimates", "ranked"),
-    ints=("order",),
-    learned=("estimates",),
-)
-S, R, N = LAYOUT.places()
-
-DEFAULT_CAP = 1_000_000
-
-
-class Params(NamedTuple):
-    """The parameters of the compiled code."""
-
-    alpha: float
-    c: float
-    pareto: float
-    conditional: float
-    cap: float
-
-
-@compiled
-def init(params: Params, state: State) -> None:
-    """Rank the arms."""
-    state.scalars[S.scale] = params.c * state.scalars[ARMS] ** (1.0 / params.alpha - 0.5)
-    state.scalars[S.eta] = state.scalars[S.scale] / math.sqrt(state.scalars[ROUND])
-    sort_arms(state.floats[R.estimates], state.floats[R.ranked], state.ints[N.order])
-
-
-@compiled
-def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """Draw the perturbed leader, and estimate 1/w from the same state, so that feedback may be late."""
-    ranked, eta = state.floats[R.ranked], state.scalars[S.eta]
-    pareto = params.pareto > 0.0
-    if pareto:
-        rank = pareto_leader(ranked, eta, params.alpha, stream)
-    else:
-        rank = frechet_leader(ranked, eta, params.alpha, stream)
-    among = rank + 1 if params.conditional > 0.0 else 1
-    draws = draws_until_win(ranked, rank, among, eta, params.alpha, pareto, params.cap, stream)
-    arm = state.ints[N.order, rank]
-    return arm, arm, among * draws, math.nan
-
-
-@compiled
-def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
-    """Add the weighted loss and restore the rank order."""
-    before = state.floats[R.estimates, arm]
-    after = before + weight * loss
-    state.floats[R.estimates, arm] = after
-    if after != before:
-        move_arm(state.floats[R.ranked], state.ints[N.order], arm, before, after)
-    state.scalars[S.eta] = state.scalars[S.scale] / math.sqrt(state.scalars[ROUND])
-
-
-@compiled
-def draws_made(params: Params, state: State, arm: int, weight: float) -> float:
-    """The number of draws behind a decision's weight, given the state in which it was made."""
-    if params.conditional > 0.0:
-        rank = rank_of(
-            state.floats[R.ranked], state.ints[N.order], state.floats[R.estimates, arm], arm, 0
-        )
-        return weight / (rank + 1)
-    return weight
-
-
-@dataclass(frozen=True)
-class CoupledFTPL(Policy):
-    r"""Follow the perturbed leader in the standard game, where the arm played is the arm seen.
-
-    With $\hat L$ the summed loss estimates and $\eta_t = c K^{1/\alpha - 1/2} / \sqrt{t}$, each round
-
-    - plays $I_t = \arg\min_i (\hat L_i - r_i / \eta_t)$, with $r_i$ independent Frechet($\alpha$) on $(0, \infty)$ or
-      Pareto($\alpha$) on $[1, \infty)$;
-    - learns $\hat L_{I_t} \leftarrow \hat L_{I_t} + \ell W$, where $\ell$ is the loss seen, $W$ estimates $1/w$, and $w$ is
-      the probability of playing $I_t$.
-
-    $w$ has no closed form, so the policy resamples $W$ when it decides. $W$ is the decision's `weight` and its propensity is
-    None, so feedback may be late. "geometric" redraws all perturbations until $I_t$ wins again; $W = M$ is the number
-    of draws, about $K$ a round. "conditional" redraws them given that $I_t$ has the largest perturbation of the $s$ arms
-    that rank no worse; $W = s M$, with about $1 + 1/2 + \dots + 1/K$ draws a round. Both have mean $1/w$, and the conditional
-    one varies less. A `cap` on $M$ limits the time of a decision and makes the estimate slightly too small: the mean of
-    $\min(M, k)$, for a cap $k$, is $(1 - (1 - w)^k) / w$, with $s w$ for $w$ in the conditional case.
-
-    Frechet with $\alpha = 2$ and "geometric": Honda, J., Ito, S. and Tsuchiya, T. (2023). Follow-the-perturbed-leader
-    achieves best-of-both-worlds for bandit problems. ALT. Pareto and similar perturbations: Lee, J., Honda, J., Ito, S.
-    and Oh, M. (2024). Follow-the-perturbed-leader with Frechet-type tail distributions. COLT. "conditional": Chen, B.,
-    Lee, J. and Honda, J. (2025). Geometric resampling in nearly linear time for follow-the-perturbed-leader with
-    best-of-both-worlds guarantee in bandit problems. ICML. Their experiments use $c = 2$. The factor of $K$, which is 1 at
-    $\alpha = 2$, is our reading of Lee et al., and the cap is ours.
-
-    Args:
-        perturbation: "frechet" or "pareto".
-        resampling: "geometric" or "conditional".
-        alpha: shape of the perturbations, above 1 (and below 1e9, where they are nearly constant).
-        c: scale of the learning rate, above 0.
-        cap: the largest number of draws; None for no limit, so a decision may take any time. At the default, the
-            weight of an arm with a chance of 1 in 145,000 is 0.1 % too low on average; rarer arms lose more.
-
-    >>> import decoupled as dc
-    >>> learner = dc.CoupledFTPL().start(arms=["a", "b", "c"], seed=1)
-    >>> decision = learner.decide()
-    >>> decision.exploit == decision.explore, decision.propensity, decision.weight
-    (True, None, 2.0)
-    >>> learner.observe(decision, loss=0.3)
-    >>> dc.CoupledFTPL(perturbation="pareto", resampling="conditional").label
-    "CoupledFTPL(perturbation='pareto', resampling='conditional')"
-    """
-
-    perturbation: str = "frechet"
-    resampling: str = "geometric"
-    alpha: float = 2.0
-    c: float = 2.0
-    cap: int | None = DEFAULT_CAP
-
-    layout = LAYOUT
-    params_type = Params
-    functions = Functions(init, decide, update)
-    coupled = True
-
-    def __post_init__(self) -> None:
-        one_of("perturbation", self.perturbation, ("frechet", "pareto"))
-        one_of("resampling", self.resampling, ("geometric", "conditional"))
-        set_number(self, "alpha", 1.0, 1e9, "the default is 2")
-        set_number(self, "c", 0.0, 1e100, "the default is 2")
-        if self.cap is not None:
-            set_whole(self, "cap", 1, f"the default is {DEFAULT_CAP}, and None is no limit")
-
-    @classmethod
-    def examples(cls) -> tuple[Self, ...]:
-        return (
-            cls(),
-            cls(resampling="conditional"),
-            cls(perturbation="pareto", cap=None),
-            cls(perturbation="pareto", resampling="conditional", alpha=3.0, c=1.0, cap=None),
-        )
-
-    def params(self) -> Params:
-        pareto, conditional = (
-            float(self.perturbation == "pareto"),
-            float(self.resampling == "conditional"),
-        )
-        cap = math.inf if self.cap is None else float(self.cap)
-        return Params(self.alpha, self.c, pareto, conditional, cap)
-
-    def exploitation_law(self, state: State) -> Floats:
-        estimates = state.floats[R.estimates]
-        shifts = state.scalars[S.eta] * (estimates - estimates.min())
-        law = pareto_winner_law if self.perturbation == "pareto" else frechet_winner_law
-        return law(shifts, self.alpha)

@@ -21,10 +21,9 @@ from ..base.validation import known_horizon, set_number
 from ..kernels.argmin import fill_gaps
 from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
-from ..kernels.laws.explicit import SUMS, add_up, draw_weighted
-from ..kernels.random.sampling import total
+from ..kernels.random.sampling import draw_both, total
 from ..kernels.state import ROUND, Layout, State
-from .composed import ExplicitLaws
+from .explicit import EXPLICIT_SUMS, ExplicitLaws
 
 _LAST_STEP = 1e-7  # relative; the error after a step is of the order of the step squared
 _SOLVED = 1e-12
@@ -41,7 +40,7 @@ class Hybrid(NamedTuple):
     roots: Floats
     weights: Floats  # y ** -3
     squares: Floats  # y ** -2; 1 / y during the Newton steps
-    slopes: Floats  # this and the rest are work space
+    slopes: Floats  # this and those below are work space
     moves: Floats
     pulls: Floats
     pulled: Floats
@@ -170,10 +169,19 @@ def hybrid_weights(barrier: float, level: float, at: Hybrid) -> tuple[float, int
 
 
 LAYOUT = Layout(
-    scalars=("level", *SUMS, "steps"),
+    scalars=("level", *EXPLICIT_SUMS, "steps"),
     floats=(
-        *("estimates", "exploit", "explore", "spread", "roots", "gaps", "rates"),
-        *("slopes", "moves", "pulls", "pulled"),
+        "estimates",
+        "exploit",
+        "explore",
+        "spread",
+        "roots",
+        "gaps",
+        "rates",
+        "slopes",
+        "moves",
+        "pulls",
+        "pulled",
     ),
     learned=("estimates", "spread", "roots", "level"),
 )
@@ -191,18 +199,25 @@ class Params(NamedTuple):
 @compiled
 def problem(state: State) -> Hybrid:
     """The rows of the state that the solver works on."""
-    f = state.floats
+    rows = state.floats
     return Hybrid(
-        f[R.gaps],
-        f[R.rates],
-        f[R.roots],
-        f[R.exploit],
-        f[R.explore],
-        f[R.slopes],
-        f[R.moves],
-        f[R.pulls],
-        f[R.pulled],
+        gaps=rows[R.gaps],
+        rates=rows[R.rates],
+        roots=rows[R.roots],
+        weights=rows[R.exploit],
+        squares=rows[R.explore],
+        slopes=rows[R.slopes],
+        moves=rows[R.moves],
+        pulls=rows[R.pulls],
+        pulled=rows[R.pulled],
     )
+
+
+@compiled
+def add_up(state: State) -> None:
+    """Store the sums of both laws' weights."""
+    state.scalars[S.exploit_sum] = total(state.floats[R.exploit])
+    state.scalars[S.explore_sum] = total(state.floats[R.explore])
 
 
 @compiled
@@ -221,7 +236,7 @@ def solve(params: Params, state: State) -> None:
     scalars[S.level], scalars[S.steps] = hybrid_weights(
         params.barrier, scalars[S.level], problem(state)
     )
-    add_up(state, S.exploit_sum)
+    add_up(state)
 
 
 @compiled
@@ -231,7 +246,7 @@ def init(params: Params, state: State) -> None:
     # A saved state has its own solution, and loading it must change no bit of the weights.
     if is_solved(params.barrier, state.scalars[S.level], problem(state)):
         fill_powers(problem(state))
-        add_up(state, S.exploit_sum)
+        add_up(state)
     else:
         solve(params, state)
 
@@ -239,13 +254,22 @@ def init(params: Params, state: State) -> None:
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
     """Draw from w and from p, independently."""
-    return draw_weighted(state, S.exploit_sum, stream)
+    floats = state.floats
+    scalars = state.scalars
+    return draw_both(
+        floats[R.exploit],
+        scalars[S.exploit_sum],
+        floats[R.explore],
+        scalars[S.explore_sum],
+        stream,
+    )
 
 
 @compiled
 def widen(params: Params, state: State) -> None:
     """Add max(w, 1/T) ** (2/3) / p to every arm's spread: w ** (2/3) is y ** -2, and p its share."""
-    floats, mass = state.floats, state.scalars[S.explore_sum]
+    floats = state.floats
+    mass = state.scalars[S.explore_sum]
     floor = params.floor if params.floor > 0.0 else (state.scalars[ROUND] - 1.0) ** (-2.0 / 3.0)
     for i in range(floats.shape[1]):
         floats[R.spread, i] += mass * max(1.0, floor * floats[R.roots, i] * floats[R.roots, i])

@@ -14,10 +14,10 @@ from ..base.validation import set_number
 from ..kernels.argmin import SCALARS, TIED, find_lowest, lowest_law, pick_lowest, sample_mean
 from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
-from ..kernels.laws.winner_law import smallest_beta_law
 from ..kernels.random.sampling import beta
 from ..kernels.random.stream import below
 from ..kernels.state import ROUND, Layout, State
+from ..kernels.winner_law import smallest_beta_law
 from .base import Policy
 
 SUMS, COUNTS, MEANS = range(3)

@@ -18,14 +18,14 @@ from ..environments import ContextTable, Environment
 from ..environments.base import Adversary
 from ..environments.context_table import check_columns
 from ..errors import ParameterError, UnsupportedError
-from ..kernels.laws import contextual_state
-from ..kernels.laws.contextual_state import S
+from ..kernels.context import MISSING
 from ..kernels.random.sampling import NONE, draw_loss
 from ..kernels.random.stream import secret_of
 from ..kernels.rounds import RoundContexts, Table
 from ..learner.context import Contexts
 from ..learner.learner import Learner
 from ..policies import Policy
+from ..policies.contextual.state import NUMBERS_AT, S
 from .baseline import Baseline, TableRun
 from .traffic import DIRECT, DRAWS, KEY, Traffic, stream_of
 
@@ -166,12 +166,9 @@ def _contexts(policy: Any, table: ContextTable, row_at: Ints) -> RoundContexts:
     segments = table.segment_at(policy.segments)[row_at]
     _, firsts, places = np.unique(segments, return_index=True, return_inverse=True)
     segment_at = np.minimum(firsts.argsort().argsort()[places], policy.max_segments)
-    columns = [
-        np.nan_to_num(table.numbers(name), nan=contextual_state.MISSING)
-        for name in policy.all_numbers
-    ]
+    columns = [np.nan_to_num(table.numbers(name), nan=MISSING) for name in policy.all_numbers]
     numbers = np.stack(columns, axis=1) if columns else np.zeros((len(table.losses), 0))
-    return RoundContexts(segment_at, numbers, S.wanted, contextual_state.NUMBERS_AT, S.entering)
+    return RoundContexts(segment_at, numbers, S.wanted, NUMBERS_AT, S.entering)
 
 
 def fill_regret(losses: Floats, run: TableRun, played: Ints) -> None:

@@ -12,7 +12,7 @@ from ..kernels.random.sampling import draw_loss
 from ..kernels.random.stream import secret_of
 from ..kernels.rounds import Table
 from ..kernels.state import State
-from ..policies.ftpl import CoupledFTPL, Params, draws_made
+from ..policies.coupled_ftpl import CoupledFTPL, Params, draws_made
 from .cpu import checked_table, run_streams
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import decoupled as dc
 from decoupled.base.arrays import Floats, Ints, Words
 from decoupled.kernels.jit import compiled
-from decoupled.kernels.laws.winner_law import pareto_winner_law, winner_law
 from decoupled.kernels.random import sampling
 from decoupled.kernels.random.stream import new_stream, uniform
+from decoupled.kernels.winner_law import pareto_winner_law, winner_law
 from support.statistics import chi_square_p, means_agree
 
 DRAWS = 300_000

@@ -13,7 +13,7 @@ import numpy as np
 from decoupled.environments import Alternating
 from decoupled.errors import ParameterError, UnsupportedError
 from decoupled.extend import Table
-from decoupled.policies import FTPL, Ladder, Policy, TsallisINF
+from decoupled.policies import FTPL, CentredFTPL, Ladder, Policy, TsallisINF
 from decoupled.simulation import run_block, simulate
 
 from .steps import TextbookFTPL, lockstep_ftpl, play, running
@@ -24,6 +24,7 @@ FIGURE_ARMS = (2, 6, 10, 18, 34, 66, 130, 254)  # a sample of the paper's K = 4x
 MANY_ARMS = (1_024, 4_096, 16_384)
 STRATA_ARMS = (1_024, 2_048, 4_096, 16_384)
 MILLION = 1_000_000
+DENSE = FTPL(ranking="improved")
 
 
 def runs_of(policy: Policy, arms: int, rounds: int, runs: int) -> Callable[[], object]:
@@ -96,9 +97,9 @@ def against_policies(repetitions: int) -> Iterator[Ratio]:
     for arms in FIGURE_ARMS + MANY_ARMS:
         rounds = ROUNDS if arms < 1_000 else max(500, 2_000_000 // arms)
         yield compiled_race(
-            ("FTPL", FTPL()), ("Tsallis-INF, Newton", TsallisINF()), arms, rounds, repetitions
+            ("FTPL", DENSE), ("Tsallis-INF, Newton", TsallisINF()), arms, rounds, repetitions
         )
-    before = FTPL(c=0.5, estimator="centred", c_exploit=3.0, lam=0.1, schedule="losses")
+    before = CentredFTPL(c=0.5, exploit_c=3.0, mean_rate=0.1, schedule="losses")
     for arms in (8, 64, 256):
         yield compiled_race(
             ("Ladder", Ladder()), ("centred FTPL", before), arms, ROUNDS, repetitions
@@ -123,7 +124,7 @@ def strata(repetitions: int) -> Iterator[Ratio]:
         )
 
     for arms in STRATA_ARMS:
-        yield compared(arms, FTPL(), arms, 20_000, 20_000_000 // arms)
+        yield compared(arms, DENSE, arms, 20_000, 20_000_000 // arms)
     yield compared(10_000, policy, MILLION, 20_000, 20_000)
     yield compared(MILLION, TsallisINF(), MILLION, 20_000, 8)
 

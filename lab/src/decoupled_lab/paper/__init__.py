@@ -40,7 +40,7 @@ EXPERIMENTS = {
     "systems": Entry("systems.Systems", "Every system that the paper names", "ours, after sections 1 and 2",
         "every system that the paper names, side by side", in_quick=False),
     "less-regret": Entry("recommended.LessRegret", "Less regret: the ladder", "ours, [beyond the paper](beyond.md)",
-        "`Ladder()` against the paper's three policies, centred FTPL, follow the leader and centred EXP3, 3,000 runs", in_quick=False),
+        "`Ladder()` against the paper's three policies, centred FTPL and follow the leader, 3,000 runs", in_quick=False),
     "watched": Entry("growth.AdaptiveAdversaries", "Adaptive adversaries, up to a million rounds", "ours",
         "adaptive adversaries, by K and by T up to a million rounds", in_quick=False),
     "held-out": Entry("held_out.HeldOut", "Instances drawn at random", "ours, [beyond the paper](beyond-appendix.md#how-the-values-were-chosen)",

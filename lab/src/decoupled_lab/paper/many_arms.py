@@ -10,7 +10,7 @@ import numpy as np
 
 from decoupled.environments import Catalogue
 from decoupled.plots import Panel, Picture, Series
-from decoupled.policies import FTPL, FollowTheLeader, Ladder, Policy, TsallisINF
+from decoupled.policies import FTPL, CentredFTPL, FollowTheLeader, Ladder, Policy, TsallisINF
 from decoupled.simulation import Plan, Results, make_plan
 
 from ..bench.steps import compiled_step, running
@@ -24,19 +24,18 @@ from .setup import named_panel, regret_table
 
 PAPER = FTPL(ranking="strata")
 OURS = Ladder()
-CENTRED = FTPL(
-    c=0.5, c_exploit=3.0, estimator="centred", lam=0.15, schedule="losses", ranking="strata"
-)
+DENSE = FTPL(ranking="improved")
+CENTRED = CentredFTPL(c=0.5, exploit_c=3.0, mean_rate=0.15, schedule="losses", ranking="strata")
 IN_STRATA = (PAPER.label, CENTRED.label)
 NAMES = {
     PAPER.label: "FTPL, strata",
     OURS.label: "Ladder()",
     CENTRED.label: "FTPL, centred, strata",
-    FTPL().label: "FTPL, dense",
+    DENSE.label: "FTPL, dense",
     FollowTheLeader().label: "Follow the leader",
     TsallisINF().label: "Tsallis-INF (Newton)",
 }
-TIMED: tuple[Policy, ...] = (PAPER, CENTRED, OURS, FTPL(), TsallisINF())
+TIMED: tuple[Policy, ...] = (PAPER, CENTRED, OURS, DENSE, TsallisINF())
 TIMED_ARMS = (512, 768, 1_024, 2_048, 4_096, 10_000, 100_000, 1_000_000)
 FILMS_HORIZON = 100_000  # every rating once
 DENSE_FROM = 2_048
@@ -60,7 +59,7 @@ class ManyArms(Simulated):
         films = MovieLens(MOVIES, data=source()["data"])
         rounds, runs = (10_000, 4) if scale.quick else (FILMS_HORIZON, scale.fewer(20))
         items, item_rounds, item_runs = self.catalogue(scale)
-        everyone = (PAPER, OURS) if scale.quick else (PAPER, OURS, FTPL(), FollowTheLeader())
+        everyone = (PAPER, OURS) if scale.quick else (PAPER, OURS, DENSE, FollowTheLeader())
         spacing = {"count": 41, "spacing": "log"}
         return {
             "films": make_plan(everyone, films, rounds, runs, scale.seed, 50),
@@ -131,7 +130,7 @@ def time_claims(arms: list[int], times: dict[str, Any]) -> list[Claim]:
         mean_of(NAMES[label], times[label][last] / times[label][before], 2) for label in IN_STRATA
     ]
     dense = [
-        mean_of(f"K = {number:,}", times[FTPL().label][at] / strata[at], len(arms))
+        mean_of(f"K = {number:,}", times[DENSE.label][at] / strata[at], len(arms))
         for at, number in enumerate(arms)
         if number >= DENSE_FROM
     ]

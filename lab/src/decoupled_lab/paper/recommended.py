@@ -27,7 +27,6 @@ PUNISHED = {
 }
 MANY_PUNISHED = f"punish last, K = {setup.PUNISHED_ARMS[-1]}"
 MANY_ARMS_PUNISHED = tuple(f"punish last, K = {arms}" for arms in setup.PUNISHED_ARMS if arms >= 32)
-CLOSE_TO_EXP3 = (*BENCHMARKS, "adaptive alternating")
 
 CELLS = {f"K = {arms}, gap {gap:g}": (arms, gap) for arms in ARMS for gap in GAPS}
 TAIL = 0.99
@@ -107,8 +106,6 @@ def judged_claims(cells: dict[str, Results], grid: dict[str, Results]) -> list[C
         "simplest-watched": over([SIMPLEST], only([*setup.ADVERSARIES, *PUNISHED])),
         "rivals": contender_leads(without(MANY_ARMS_PUNISHED), papers),
         "tail-rivals": setup.tail_leads(without(MANY_ARMS_PUNISHED), papers),
-        "exp3-centred": contender_leads(without(CLOSE_TO_EXP3), (setup.EXP3_CENTRED,)),
-        "exp3-close": over([setup.EXP3_CENTRED], only(CLOSE_TO_EXP3)),
         "rivals-many": over(papers, only(MANY_ARMS_PUNISHED)),
     }
     return [judge(f"less-regret-{name}", parts) for name, parts in measured.items() if parts]

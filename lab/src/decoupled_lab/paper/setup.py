@@ -13,7 +13,15 @@ from decoupled.environments import (
     PunishLast,
 )
 from decoupled.plots import NAMES, Panel, Picture, Series
-from decoupled.policies import FTPL, Exp3, FollowTheLeader, Ladder, Policy, TsallisINF
+from decoupled.policies import (
+    FTPL,
+    CentredFTPL,
+    Exp3,
+    FollowTheLeader,
+    Ladder,
+    Policy,
+    TsallisINF,
+)
 from decoupled.simulation import Results, described
 
 from ..report import comparison
@@ -40,15 +48,11 @@ ADVERSARIES: dict[str, Environment] = {
 PUNISHED_ARMS = (2, 8, 32, 128)
 
 # What we used before the ladder: one exploitation rate.
-CENTRED_FTPL = FTPL(
-    c=0.5, ranking="auto", estimator="centred", c_exploit=3.0, lam=0.1, schedule="losses"
-)
+CENTRED_FTPL = CentredFTPL(c=0.5, exploit_c=3.0, mean_rate=0.1, schedule="losses")
 # A ladder without the rung on means: theorem T2 holds for it with a smaller constant.
 TWO_RUNGS = Ladder(prior=(0.05, 0.95), mean_rate=0.1, top_two_share=0.0)
 # The ladder before it had a memory of the recent past.
 WITHOUT_MEMORY = Ladder(memory=None)
-# EXP3 with centred losses and two rates, tuned like centred FTPL.
-EXP3_CENTRED = Exp3(c=4.0, c_exploit=14.0, estimator="centred", kappa=0.25, lam=0.1)
 
 # The recommended policy and what it is compared with.
 CONTENDERS: dict[Policy, str] = {
@@ -58,7 +62,6 @@ CONTENDERS: dict[Policy, str] = {
     FollowTheLeader(): NAMES["FollowTheLeader"],
     TsallisINF(): NAMES["TsallisINF"],
     Exp3(): NAMES["Exp3"],
-    EXP3_CENTRED: "EXP3, centred",
 }
 RIVALS = tuple(policy for policy in CONTENDERS if policy != Ladder())
 CONTENDER_NAMES = {policy.label: name for policy, name in CONTENDERS.items()}

@@ -139,10 +139,8 @@ def check(
     []
     """
     policy = FTPL() if policy is None else policy
-    if not isinstance(policy, Ladder) and (not isinstance(policy, FTPL) or not policy.published):
-        rule = (
-            "must be the paper's FTPL policy, with importance weighting and one rate, or a Ladder"
-        )
+    if not isinstance(policy, (FTPL, Ladder)):
+        rule = "must be the paper's FTPL policy, or a Ladder"
         remedy = "the proofs are about these policies; for example dc.FTPL()"
         raise ParameterError.of("policy", policy, rule, remedy)
     number_in("zeta", zeta, 0.0, 1.0, "the paper has 0.1")

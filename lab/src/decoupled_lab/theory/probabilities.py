@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from decoupled.base import Floats, number_in, one_of
 from decoupled.errors import ParameterError
-from decoupled.kernels.laws.winner_law import Grid, grid, winner_law
+from decoupled.kernels.winner_law import Grid, grid, winner_law
 
 FAMILIES = ("pareto", "frechet")
 

@@ -10,8 +10,8 @@ import numpy as np
 from decoupled.base import Floats, Ints, Words
 from decoupled.environments import Adversary, Environment
 from decoupled.extend import BERNOULLI, State, draw_loss, fill_losses, new_stream, note_play
-from decoupled.kernels.compose import START
 from decoupled.policies import FTPL, Ladder
+from decoupled.policies.ladder.state import START
 
 from .bounds.ladder import ladder_numbers
 from .moment import Moment

@@ -2,7 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from ...kernels.laws import explicit, ladder_state, leader, leader_tiered, tsallis
+from ...policies import ftpl, strata, tsallis
+from ...policies.centred import kernels as centred
+from ...policies.ladder import state as ladder
 
 
 class Switches(NamedTuple):
@@ -17,17 +19,14 @@ class Switches(NamedTuple):
     shared_rows: int = 0
 
 
-_OF_EVERY_LAW = ("centred", "by_losses", "exploit_ratio")
 _SWITCHES: dict[Any, Switches] = {
-    leader.Params: Switches(
-        ("alpha", "sorting", "sharing", *_OF_EVERY_LAW), shared_rows=1
-    ),  # rank limits
-    leader_tiered.Params: Switches(("alpha", "sharing", *_OF_EVERY_LAW)),
-    tsallis.Params: Switches(("exploit_power", "explore_power", *_OF_EVERY_LAW)),
-    explicit.Params: Switches(_OF_EVERY_LAW),
-    ladder_state.Params: Switches(
-        ("rungs", "top_two_share", "recency"), shared_rows=1
-    ),  # rank limits
+    ftpl.Params: Switches(("alpha", "sorting", "sharing"), shared_rows=1),  # rank limits
+    centred.Params: Switches(
+        ("alpha", "sorting", "sharing", "by_losses", "exploit_ratio"), shared_rows=1
+    ),
+    strata.Params: Switches(("alpha", "sharing", "centred", "by_losses", "exploit_ratio")),
+    tsallis.Params: Switches(("exploit_power", "explore_power")),
+    ladder.Params: Switches(("rungs", "top_two_share", "recency"), shared_rows=1),
 }
 
 

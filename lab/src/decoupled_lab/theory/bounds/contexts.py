@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from decoupled.base import number_from, number_in, one_of, whole_number
 from decoupled.errors import ParameterError
-from decoupled.kernels.laws.contextual_state import PRIORS_AT
 from decoupled.policies import ContextualLadder, Ladder
 
 from .constants import arms_of, positive_gaps, size_of
@@ -149,7 +148,8 @@ def theorem_f1(
 
 def _prior_cost(arms: int, policy: ContextualLadder, rung: str) -> float:
     place = policy.rung_names.index(one_of("rung", rung, policy.rung_names))
-    priors = list(policy.params()[PRIORS_AT : PRIORS_AT + len(policy.rung_names)])
+    params = policy.params()
+    priors = [getattr(params, f"outer_prior_{number}") for number in range(len(policy.rung_names))]
     priors[0] *= max(0.5 * arms, 1.0)
     return prior_factor(priors[place] / sum(priors), policy.hedge_rate)
 

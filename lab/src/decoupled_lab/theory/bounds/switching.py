@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from decoupled.base import Floats
 from decoupled.errors import ParameterError
-from decoupled.policies import FTPL, FollowTheLeader, Ladder, Policy
+from decoupled.policies import FTPL, CentredFTPL, FollowTheLeader, Ladder, Policy
 
 from .constants import (
     LEAST_OFF_EVENT,
@@ -119,8 +119,7 @@ def switches(
     Args:
         horizon: the number of rounds $T$.
         arms: the number of arms $K$.
-        policy: an `FTPL` with importance weighting and rates that fall with the rounds; `FTPL()` if None. There is no
-            bound for others: the error says why.
+        policy: an `FTPL`; `FTPL()` if None. There is no bound for others: the error says why.
         gate: the soft gate of a centred estimator, at this policy's exploitation rate; None for importance weighting.
 
     >>> import decoupled as dc
@@ -131,16 +130,11 @@ def switches(
     25485
     """
     policy = FTPL() if policy is None else policy
-    if (
-        not isinstance(policy, FTPL)
-        or policy.estimator != "importance"
-        or policy.schedule != "rounds"
-    ):
+    if not isinstance(policy, FTPL):
         remedy = "dc.FTPL() has a bound, and so has a soft gate, gate=lab.theory.bounds.Gate()"
         raise ParameterError.of("policy", policy, _why(policy), remedy)
     rounds, alpha = size_of(horizon, arms) / arms, policy.alpha
-    scale = policy.c if policy.c_exploit is None else policy.c_exploit
-    rate = first_rate(arms, alpha, scale)
+    rate = first_rate(arms, alpha, policy.c)
     moved = 2.0 * rate * math.sqrt(rounds) if gate is None else _gated_sum(rounds, rate, alpha)
     slowed = math.log(arms) * (0.5 * math.log(rounds) + rate_fall_constant(alpha))
     return switch_constant(alpha, gate, arms) * moved + curvature_constant(alpha) * slowed
@@ -164,8 +158,10 @@ def _why(policy: Policy) -> str:
         if policy.top_two_share > 0.0:
             return "has a rung on means, which has an infinite rate: how often its leader changes is not bounded against an adversary"
         return "has a gate in units of the losses seen, for which the bound is open"
-    if isinstance(policy, FTPL):
-        if policy.estimator != "importance":
-            return "has a hard gate, and the bound is written out for importance weighting and soft gates"
-        return "has rates that fall with the losses, and the bound is written out for those that fall with the rounds"
+    if isinstance(policy, CentredFTPL):
+        if policy.schedule == "losses":
+            return "has rates that fall with the losses, and the bound is written out for those that fall with the rounds"
+        return (
+            "has a hard gate, and the bound is written out for importance weighting and soft gates"
+        )
     return "must be an FTPL: the bound is about Pareto perturbations"

@@ -16,18 +16,17 @@ from typing import Any
 import numpy as np
 
 from ...base.arrays import Floats, Ints, Words
-from ..jit import compiled
-from ..order.ranked import rank_of
-from ..powers import inverse_power, power
-from ..random.keyed import RUNG, any_arm, key_unit, leader_at
-from ..random.sampling import failures, pareto_leader, total
-from ..random.stream import below, hashed_unit, key_with, uniform
-from ..state import State
-from .ladder_state import ALL_ARMS, ALPHA, BY_MEAN, N, R, S, event_key
+from ...kernels.jit import compiled
+from ...kernels.order.ranked import rank_of
+from ...kernels.powers import inverse_power, power
+from ...kernels.random.keyed import RUNG, any_arm, key_unit, leader_at
+from ...kernels.random.sampling import failures, pareto_leader, total
+from ...kernels.random.stream import below, hashed_unit, key_with, scrambled, uniform
+from ...kernels.state import EVENTS, SECRET, State
+from .state import ALL_ARMS, ALPHA, BY_MEAN, START, N, R, S
 
-SMALLEST_REGRET = (
-    1e-200  # in place of 0: the rate is then so large that only the best rungs have weight
-)
+# In place of a regret of 0: the rate is then so large that only the best rungs have weight.
+SMALLEST_REGRET = 1e-200
 
 
 @compiled
@@ -48,15 +47,15 @@ def fill_hedge(
     for m in range(rungs):
         least = min(scalars[loss + m], least)
     rate = hedge_rate / max(regret, SMALLEST_REGRET)
-    whole = 0.0
+    mass = 0.0
     for m in range(rungs):
         share = scalars[prior + m] * math.exp(-rate * (scalars[loss + m] - least))
         scalars[weight + m] = share
-        whole += share
-    inverse = 1.0 / whole
+        mass += share
+    inverse = 1.0 / mass
     for m in range(rungs):
         scalars[weight + m] *= inverse
-    return whole
+    return mass
 
 
 @compiled
@@ -67,7 +66,7 @@ def hedge_step(
     loss: int,
     weight: int,
     step: int,
-    whole: float,
+    mass: float,
     regret: float,
     hedge_rate: float,
 ) -> float:
@@ -76,16 +75,19 @@ def hedge_step(
     The mix loss comes from the summed losses. From the weights it would be wrong: a rung whose weight is too small for
     a float would be missing from the sum, even if it overtakes all others with this step.
     """
-    mean, before, after = 0.0, math.inf, math.inf
+    mean = 0.0
+    before = math.inf
+    after = math.inf
     for m in range(rungs):
         mean += scalars[weight + m] * scalars[step + m]
         before = min(before, scalars[loss + m])
         scalars[loss + m] += scalars[step + m]
         after = min(after, scalars[loss + m])
-    rate, shifted = hedge_rate / max(regret, SMALLEST_REGRET), 0.0
+    rate = hedge_rate / max(regret, SMALLEST_REGRET)
+    shifted = 0.0
     for m in range(rungs):
         shifted += scalars[prior + m] * math.exp(-rate * (scalars[loss + m] - after))
-    mixed = after - before - math.log(shifted / whole) / rate
+    mixed = after - before - math.log(shifted / mass) / rate
     return regret + max(mean - mixed, 0.0)
 
 
@@ -115,7 +117,10 @@ def strongest_rival(
     arms = len(ranked)
     first = 1 if rank == 0 else 0
     lowest = ranked[first]
-    best, leader, place, used = 0.0, -1, first + 1, 0
+    best = 0.0
+    leader = -1
+    place = first + 1
+    used = 0
     while place < arms:
         if place == rank:
             place += 1
@@ -171,7 +176,20 @@ def chance_against(
 
 
 @compiled
-def drawn_rung(params: Any, state: State, stream: Words) -> int:
+def event_key(state: State) -> np.uint64:
+    """A key for the judge's draws, from the seed's secret, the event and what was learned.
+
+    No two events have one: the draws of a decision must be news to the weights that learn from it, also if the state is
+    that of another decision, of another segment, or of before a restart. (A record of a log has half an event.)
+    """
+    scalars = state.scalars
+    secret = scrambled(np.uint64(int(scalars[SECRET])))
+    key = scrambled(secret ^ np.uint64(int(2.0 * scalars[EVENTS])))
+    return key_with(key_with(key, START + scalars[S.rise]), scalars[S.spread])
+
+
+@compiled
+def draw_rung(params: Any, state: State, stream: Words) -> int:
     """A rung, drawn by its weight."""
     rung = 0
     if params.rungs > 1.0:
@@ -189,9 +207,11 @@ def leader_of_rung(scalars: Floats, rate: float) -> int:
 
 
 @compiled
-def exploited(state: State, rung: int, stream: Words) -> int:
+def draw_exploited(state: State, rung: int, stream: Words) -> int:
     """The arm that a rung exploits."""
-    ranked, order, scalars = state.floats[R.ranked], state.ints[N.order], state.scalars
+    ranked = state.floats[R.ranked]
+    order = state.ints[N.order]
+    scalars = state.scalars
     rate = scalars[S.rung_rate + rung]
     if rate < 0.0:
         leader = leader_of_rung(scalars, rate)
@@ -209,23 +229,28 @@ def prepare_judging(params: Any, state: State, arm: int, rank: int) -> None:
     less the highest baseline. They belong to the state of the decision, as the baseline of the explored arm: when a late
     loss arrives, other laws play. One event in one state gives the same draws again, so it does not matter whether this is called once or more often.
     """
-    scalars, order = state.scalars, state.ints[N.order]
-    ranked, baseline = state.floats[R.ranked], state.floats[R.baseline]
+    scalars = state.scalars
+    order = state.ints[N.order]
+    ranked = state.floats[R.ranked]
+    baseline = state.floats[R.baseline]
     key = key_with(event_key(state), float(arm))
     for rung in range(int(params.rungs)):
         rate = scalars[S.rung_rate + rung]
         if rate < 0.0:
             leader = leader_of_rung(scalars, rate)
             if leader >= 0:
-                chance, mean_baseline = (1.0 if arm == leader else 0.0), baseline[leader]
+                chance = 1.0 if arm == leader else 0.0
+                mean_baseline = baseline[leader]
             else:
-                chance, mean_baseline = 1.0 / len(order), total(baseline) / len(order)
+                chance = 1.0 / len(order)
+                mean_baseline = total(baseline) / len(order)
         else:
             chance, rival = chance_against(ranked, rank, scalars[S.eta] * rate, ALPHA, key)
             mean_baseline = chance * baseline[arm] + (1.0 - chance) * baseline[order[rival]]
         scalars[S.rung_chance + rung] = chance
         scalars[S.rung_offset + rung] = mean_baseline - scalars[S.highest]
-    scalars[S.judged], scalars[S.own_baseline] = arm, baseline[arm]
+    scalars[S.judged] = arm
+    scalars[S.own_baseline] = baseline[arm]
 
 
 @compiled
@@ -240,7 +265,8 @@ def prepare_for(params: Any, state: State, arm: int) -> None:
 @compiled
 def judge_rungs(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
     """Let the hedge learn every rung's estimated loss, less the highest baseline."""
-    scalars, rungs = state.scalars, int(params.rungs)
+    scalars = state.scalars
+    rungs = int(params.rungs)
     if rungs == 1 or scalars[S.covered] != ALL_ARMS:
         return
     if scalars[S.judged] != arm:
@@ -250,7 +276,6 @@ def judge_rungs(params: Any, state: State, arm: int, weight: float, loss: float)
         scalars[S.rung_step + rung] = (
             scalars[S.rung_chance + rung] * surprise + scalars[S.rung_offset + rung]
         )
-    regret, whole = scalars[S.hedge_regret], scalars[S.hedge_sum]
     scalars[S.hedge_regret] = hedge_step(
         scalars,
         rungs,
@@ -258,8 +283,8 @@ def judge_rungs(params: Any, state: State, arm: int, weight: float, loss: float)
         S.rung_loss,
         S.rung_weight,
         S.rung_step,
-        whole,
-        regret,
+        scalars[S.hedge_sum],
+        scalars[S.hedge_regret],
         params.hedge_rate,
     )
 
@@ -267,12 +292,15 @@ def judge_rungs(params: Any, state: State, arm: int, weight: float, loss: float)
 @compiled
 def keyed_ladder(scalars: Floats, floats: Floats, rungs: int, serials: Ints, key: int) -> int:
     """The arm that a key exploits: the key draws the rung and the perturbations, and any arm while none was seen."""
-    rung, soonest = 0, math.inf
-    for each in range(rungs):
-        if scalars[S.rung_weight + each] > 0.0:
-            time = -math.log(key_unit(key, RUNG, each)) / scalars[S.rung_weight + each]
+    rung = 0
+    soonest = math.inf
+    for candidate in range(rungs):
+        weight = scalars[S.rung_weight + candidate]
+        if weight > 0.0:
+            time = -math.log(key_unit(key, RUNG, candidate)) / weight
             if time < soonest:
-                rung, soonest = each, time
+                rung = candidate
+                soonest = time
     rate = scalars[S.rung_rate + rung]
     if rate >= 0.0:
         return leader_at(floats[R.estimates], scalars[S.eta] * rate, ALPHA, serials, key)

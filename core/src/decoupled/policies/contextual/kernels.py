@@ -10,41 +10,43 @@ import math
 from typing import Any
 
 from ...base.arrays import Floats, Ints, Words
-from ..compose import START
-from ..dispatch import Functions
-from ..jit import compiled
-from ..random.keyed import RUNG, any_arm, key_unit, keyed_race
-from ..random.sampling import categorical, total
-from ..random.stream import below, uniform
-from ..state import ROUND, State
-from . import ladder
-from .contextual_state import (
+from ...kernels.dispatch import Functions
+from ...kernels.jit import compiled
+from ...kernels.random.keyed import RUNG, any_arm, key_unit, keyed_race
+from ...kernels.random.sampling import categorical, total
+from ...kernels.random.stream import below, uniform
+from ...kernels.state import ROUND, State
+from ..ladder import kernels as ladder
+from ..ladder.baselines import cover, limit_fall
+from ..ladder.rungs import (
+    draw_exploited,
+    draw_rung,
+    fill_hedge,
+    hedge_step,
+    keyed_ladder,
+    prepare_for,
+)
+from ..ladder.state import GIVEN, NOBODY, START
+from ..ladder.state import S as LADDER
+from .regression import leader_of, note_numbers, note_regression, scale_numbers
+from .segments import fill_values, note_segment
+from .state import (
     ADVICE,
     ADVICE_AT,
-    KINDS_AT,
     LADDER_ROWS,
     LINEAR,
     POOLED,
-    PRIORS_AT,
     SEGMENTS,
     SHRUNK,
+    P,
     R,
     S,
     change_segment,
-    fill_values,
     ladder_params,
-    leader_of,
-    note_numbers,
-    note_regression,
-    note_segment,
     pooled,
-    scale_numbers,
     segment,
     set_shared,
 )
-from .ladder_rungs import drawn_rung, exploited, fill_hedge, hedge_step, keyed_ladder, prepare_for
-from .ladder_state import GIVEN, NOBODY, cover, limit_fall
-from .ladder_state import S as LADDER
 
 OUTER = 1_000  # apart from the rungs of the ladders in the draws of a key
 ROUNDING = 1e-9  # a decision's weight times the probability in its own state is 1, up to this
@@ -53,7 +55,8 @@ ROUNDING = 1e-9  # a decision's weight times the probability in its own state is
 @compiled
 def init(params: Any, state: State) -> None:
     """Derive everything, or only what depends on the context, if one was just written."""
-    scalars, inner = state.scalars, ladder_params(params)
+    scalars = state.scalars
+    inner = ladder_params(params)
     entering = scalars[S.entering] > 0.0
     if entering:
         change_segment(int(params.numbers), state)
@@ -72,15 +75,19 @@ def init(params: Any, state: State) -> None:
 @compiled
 def fill_priors(params: Any, state: State) -> None:
     """Fill the kinds of the rungs and their priors: the more arms there are, the more the pooled ladder is trusted."""
-    scalars, rungs, whole = state.scalars, int(params.outer_rungs), 0.0
+    scalars = state.scalars
+    rungs = int(params.outer_rungs)
+    sum_of_priors = 0.0
     for rung in range(rungs):
-        kind, prior = params[KINDS_AT + rung], params[PRIORS_AT + rung]
+        kind = params[P.outer_kind + rung]
+        prior = params[P.outer_prior + rung]
         if kind == POOLED:
             prior /= least_earned(state)
-        scalars[S.outer_kind + rung], scalars[S.outer_prior + rung] = kind, prior
-        whole += prior
+        scalars[S.outer_kind + rung] = kind
+        scalars[S.outer_prior + rung] = prior
+        sum_of_priors += prior
     for rung in range(rungs):
-        scalars[S.outer_prior + rung] /= whole
+        scalars[S.outer_prior + rung] /= sum_of_priors
 
 
 @compiled
@@ -94,20 +101,24 @@ def least_earned(state: State) -> float:
 def fill_shares(params: Any, state: State) -> None:
     """Fill the shares of the exploration, from the weight that the rungs that know the context have earned."""
     scalars = state.scalars
-    left = (
-        scalars[S.outer_weight] / scalars[S.outer_prior]
-    )  # of the pooled rung's trust; it is the first
-    earned = max(1.0 - left, least_earned(state))
+    # The pooled rung is the first. What it keeps of its prior, the others have not earned.
+    kept = scalars[S.outer_weight] / scalars[S.outer_prior]
+    earned = max(1.0 - kept, least_earned(state))
     scalars[S.outer_even] = params.exploration * earned
-    rest = 1.0 - scalars[S.outer_even]
-    scalars[S.segment_share] = 0.5 * earned * rest if params.segmented > 0.0 else 0.0
-    scalars[S.pooled_share] = (1.0 - 0.5 * earned) * rest if params.segmented > 0.0 else rest
+    of_ladders = 1.0 - scalars[S.outer_even]
+    if params.segmented > 0.0:
+        scalars[S.segment_share] = 0.5 * earned * of_ladders
+        scalars[S.pooled_share] = (1.0 - 0.5 * earned) * of_ladders
+    else:
+        scalars[S.segment_share] = 0.0
+        scalars[S.pooled_share] = of_ladders
 
 
 @compiled
 def refresh(params: Any, state: State) -> None:
     """Derive the arms of the rungs that know the context, the weights of all rungs, and the shares of the exploration."""
-    scalars, rungs = state.scalars, int(params.outer_rungs)
+    scalars = state.scalars
+    rungs = int(params.outer_rungs)
     if params.segmented > 0.0:
         fill_values(state)
     scale_numbers(params, state)
@@ -115,9 +126,14 @@ def refresh(params: Any, state: State) -> None:
         kind = int(scalars[S.outer_kind + rung])
         if kind in (SHRUNK, LINEAR):
             scalars[S.outer_arm + rung] = leader_of(params, state, kind == LINEAR)
-    rate, regret = params.outer_rate, scalars[S.outer_regret]
     scalars[S.outer_sum] = fill_hedge(
-        scalars, rungs, S.outer_prior, S.outer_loss, S.outer_weight, regret, rate
+        scalars,
+        rungs,
+        S.outer_prior,
+        S.outer_loss,
+        S.outer_weight,
+        scalars[S.outer_regret],
+        params.outer_rate,
     )
     fill_shares(params, state)
 
@@ -125,22 +141,25 @@ def refresh(params: Any, state: State) -> None:
 @compiled
 def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, float]:
     """Draw a rung and its arm to exploit, and the arm to explore."""
-    scalars, arms, inner = state.scalars, state.floats.shape[1], ladder_params(params)
+    scalars = state.scalars
+    arms = state.floats.shape[1]
+    inner = ladder_params(params)
     if scalars[S.entering] > 0.0:
         init(params, state)
-    rung, mark = 0, uniform(stream) - scalars[S.outer_weight]
+    rung = 0
+    mark = uniform(stream) - scalars[S.outer_weight]
     while mark > 0.0 and rung + 1 < int(params.outer_rungs):
         rung += 1
         mark -= scalars[S.outer_weight + rung]
     scalars[S.served_rung] = rung
-    exploit = played(inner, state, rung, stream)
+    exploit = draw_played(inner, state, rung, stream)
     mark = uniform(stream)
     if mark < scalars[S.outer_even]:
         explore = below(arms, stream)
     elif mark < scalars[S.outer_even] + scalars[S.pooled_share]:
-        explore = ladder.explored(inner, pooled(state), stream)[0]
+        explore = ladder.draw_explored(inner, pooled(state), stream)[0]
     else:
-        explore = ladder.explored(inner, segment(state), stream)[0]
+        explore = ladder.draw_explored(inner, segment(state), stream)[0]
     fill_law(state)
     share = state.floats[R.outer_law, explore]
     fill_chances(params, state, explore)
@@ -150,7 +169,9 @@ def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, f
 @compiled
 def fill_law(state: State) -> None:
     """Fill the law of exploration, which a decision keeps: feedback may come when another law explores."""
-    floats, scalars, arms = state.floats, state.scalars, state.floats.shape[1]
+    floats = state.floats
+    scalars = state.scalars
+    arms = floats.shape[1]
     for arm in range(arms):
         share = scalars[S.outer_even] / arms + scalars[S.pooled_share] * floats[R.law, arm]
         if scalars[S.segment_share] > 0.0:
@@ -169,12 +190,12 @@ def kind_of(scalars: Floats, floats: Floats, rung: int) -> int:
 
 
 @compiled
-def played(inner: Any, state: State, rung: int, stream: Words) -> int:
+def draw_played(inner: Any, state: State, rung: int, stream: Words) -> int:
     """The arm that a rung exploits."""
     kind = kind_of(state.scalars, state.floats, rung)
     if kind in (POOLED, SEGMENTS):
         part = pooled(state) if kind == POOLED else segment(state)
-        arm: int = exploited(part, drawn_rung(inner, part, stream), stream)
+        arm: int = draw_exploited(part, draw_rung(inner, part, stream), stream)
         return arm
     if kind >= ADVICE:
         return categorical(state.floats[ADVICE_AT + kind - ADVICE], 1.0, stream)
@@ -185,7 +206,8 @@ def played(inner: Any, state: State, rung: int, stream: Words) -> int:
 @compiled
 def fill_chances(params: Any, state: State, arm: int) -> None:
     """Store the probability of an explored arm under each rung, or an unbiased estimate of it."""
-    scalars, inner = state.scalars, ladder_params(params)
+    scalars = state.scalars
+    inner = ladder_params(params)
     set_shared(state)
     for rung in range(int(params.outer_rungs)):
         kind = kind_of(scalars, state.floats, rung)
@@ -215,18 +237,20 @@ def ladder_chance(inner: Any, part: State, arm: int) -> float:
 @compiled
 def update(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
     """Learn a loss: the rungs' losses, the regression, the two ladders, and how much the segments differ."""
-    floats, scalars, inner = state.floats, state.scalars, ladder_params(params)
-    segmented, rungs = params.segmented > 0.0, int(params.outer_rungs)
+    floats = state.floats
+    scalars = state.scalars
+    inner = ladder_params(params)
+    segmented = params.segmented > 0.0
+    rungs = int(params.outer_rungs)
     if scalars[S.entering] > 0.0:
         scalars[ROUND] -= 1.0  # as it was before the call
         init(params, state)
         scalars[ROUND] += 1.0
-    known = scalars[ROUND] > 2.0  # the first loss only sets the level
-    if known and weight > 0.0 and rungs > 1:
+    has_level = scalars[ROUND] > 2.0  # which the first loss sets
+    if has_level and weight > 0.0 and rungs > 1:
         surprise = loss - (START + scalars[S.rise])
         for rung in range(rungs):
             scalars[S.outer_step + rung] = scalars[S.outer_chance + rung] * (surprise * weight)
-        regret, whole = scalars[S.outer_regret], scalars[S.outer_sum]
         scalars[S.outer_regret] = hedge_step(
             scalars,
             rungs,
@@ -234,8 +258,8 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
             S.outer_loss,
             S.outer_weight,
             S.outer_step,
-            whole,
-            regret,
+            scalars[S.outer_sum],
+            scalars[S.outer_regret],
             params.outer_rate,
         )
     if weight > 0.0 and params.numbers > 0.0:
@@ -243,13 +267,11 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
     note_numbers(params, state)
     if scalars[S.law_known] == 0.0:  # from a log
         fill_law(state)
-    for each in range(floats.shape[1]):
-        if floats[R.absent, each] > 0.0:
-            floats[R.outer_law, each] = -1.0
-    seen, mean = (
-        floats[R.segment_counts, arm],
-        floats[R.segment_means, arm],
-    )
+    for other in range(floats.shape[1]):
+        if floats[R.absent, other] > 0.0:
+            floats[R.outer_law, other] = -1.0
+    seen = floats[R.segment_counts, arm]
+    mean = floats[R.segment_means, arm]
     set_shared(state)
     cover_part(pooled(state), floats[R.outer_law], arm, weight, loss)
     ladder.update(inner, pooled(state), arm, weight, loss)
@@ -261,7 +283,8 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
             scalars[S.within] += (loss - mean) * (loss - floats[R.segment_means, arm])
             scalars[S.within_free] += 1.0
         note_segment(state)
-    floats[R.absent, :], scalars[S.law_known] = 0.0, 0.0
+    floats[R.absent, :] = 0.0
+    scalars[S.law_known] = 0.0
     refresh(params, state)
 
 
@@ -271,7 +294,8 @@ def cover_part(part: State, law: Floats, explored: int, weight: float, loss: flo
     cover(part, law, loss)
     if weight * law[explored] > 1.0 + ROUNDING:  # a log may say that it was less likely
         limit_fall(part, explored, weight)
-    part.scalars[LADDER.origin], part.scalars[LADDER.judged] = GIVEN, NOBODY
+    part.scalars[LADDER.origin] = GIVEN
+    part.scalars[LADDER.judged] = NOBODY
 
 
 @compiled
@@ -279,19 +303,24 @@ def keyed_contextual(
     scalars: Floats, floats: Floats, rungs: int, inner_rungs: int, serials: Ints, key: int
 ) -> int:
     """The arm that a key exploits: the key draws the rung, and what that rung draws."""
-    rung, soonest = 0, math.inf
-    for each in range(rungs):
-        if scalars[S.outer_weight + each] > 0.0:
-            time = -math.log(key_unit(key, RUNG, OUTER + each)) / scalars[S.outer_weight + each]
+    rung = 0
+    soonest = math.inf
+    for candidate in range(rungs):
+        weight = scalars[S.outer_weight + candidate]
+        if weight > 0.0:
+            time = -math.log(key_unit(key, RUNG, OUTER + candidate)) / weight
             if time < soonest:
-                rung, soonest = each, time
+                rung = candidate
+                soonest = time
     scalars[S.served_rung] = rung
     kind = kind_of(scalars, floats, rung)
     if kind == POOLED:
-        part, rows = scalars[S.pooled_round : S.segment_round], floats[:LADDER_ROWS]
+        part = scalars[S.pooled_round : S.segment_round]
+        rows = floats[:LADDER_ROWS]
         return keyed_ladder(part, rows, inner_rungs, serials, key)
     if kind == SEGMENTS:
-        part, rows = scalars[S.segment_round :], floats[LADDER_ROWS : 2 * LADDER_ROWS]
+        part = scalars[S.segment_round :]
+        rows = floats[LADDER_ROWS : 2 * LADDER_ROWS]
         return keyed_ladder(part, rows, inner_rungs, serials, key)
     if kind >= ADVICE:
         arm: int = keyed_race(floats[ADVICE_AT + kind - ADVICE], serials, key)

@@ -4,52 +4,52 @@ What is exploited does not change what is seen. So several rates can exploit the
 their losses can be estimated from the same observations. AdaHedge decides how often each rung plays. The last two
 exploit the leader by mean loss and the recent leader; a part of the exploration goes to these and to their challengers.
 
-docs/ladder.md has the theorems. The rows and the order of an update are those of `leader`.
+docs/ladder.md has the theorems. The order of an update is that of `CentredFTPL`.
 """
 
 import math
 from typing import Any
 
 from ...base.arrays import Floats, Ints, Words
-from ..compose import MOST_SPREAD, START
-from ..dispatch import Functions
-from ..jit import compiled
-from ..order.ranked import move_arm, rank_of, sort_arms
-from ..random.sampling import categorical, total
-from ..random.stream import below, uniform
-from ..state import ARMS, EVENTS, ROUND, State
-from .ladder_rungs import drawn_rung, exploited, fill_hedge, judge_rungs, prepare_judging
-from .ladder_state import (
+from ...kernels.dispatch import Functions
+from ...kernels.jit import compiled
+from ...kernels.order.ranked import move_arm, rank_of, sort_arms
+from ...kernels.random.sampling import categorical, total
+from ...kernels.random.stream import below, uniform
+from ...kernels.state import ARMS, EVENTS, ROUND, State
+from ...kernels.surrogates import fill_limits, limited_surrogates
+from .baselines import (
+    cover,
+    draw_best,
+    extra_share,
+    fill_baselines,
+    limit_fall,
+    surrogate_share,
+)
+from .means import draw_precedence, find_best, note_loss, note_recent_loss
+from .rungs import draw_exploited, draw_rung, fill_hedge, judge_rungs, prepare_judging
+from .state import (
     ALL_ARMS,
     ALPHA,
     GIVEN,
     MOST_RUNGS,
+    MOST_SPREAD,
     NO_ARMS,
     NOBODY,
-    PRIORS_AT,
-    RATES_AT,
+    START,
     TINY,
     N,
+    P,
     R,
     S,
-    cover,
-    draw_precedence,
-    extra_share,
-    fill_baselines,
-    find_best,
-    limit_fall,
-    note_loss,
-    note_recent_loss,
-    one_of_best,
-    surrogate_share,
 )
-from .surrogates import fill_limits, limited_surrogates
 
 
 @compiled
 def init(params: Any, state: State) -> None:
     """Rank the arms, tabulate what never changes, and derive the rest."""
-    floats, scalars = state.floats, state.scalars
+    floats = state.floats
+    scalars = state.scalars
     fill_limits(floats, R.rank_limit, (ALPHA + 1.0) / (2.0 * ALPHA))
     sort_arms(floats[R.estimates], floats[R.ranked], state.ints[N.order])
     draw_precedence(state)
@@ -61,8 +61,8 @@ def init(params: Any, state: State) -> None:
     scalars[S.scale] = params.c * scalars[ARMS] ** (1.0 / ALPHA - 0.5)
     scalars[S.drift_scale] = scalars[ARMS] ** (1.0 / ALPHA - 1.0)
     for rung in range(MOST_RUNGS):
-        scalars[S.rung_rate + rung] = params[RATES_AT + rung]
-        scalars[S.rung_prior + rung] = params[PRIORS_AT + rung]
+        scalars[S.rung_rate + rung] = params[P.rate + rung]
+        scalars[S.rung_prior + rung] = params[P.prior + rung]
     if scalars[S.recent_fade] == 0.0:  # at the start
         scalars[S.recent_fade] = 1.0
     refresh(params, state)
@@ -71,10 +71,12 @@ def init(params: Any, state: State) -> None:
 @compiled
 def refresh(params: Any, state: State) -> None:
     """Derive rates, surrogates, the rungs' weights, the two best arms and the baselines."""
-    floats, scalars = state.floats, state.scalars
+    floats = state.floats
+    scalars = state.scalars
     unit = max(MOST_SPREAD * scalars[S.largest] * scalars[S.largest], TINY)
     eta = scalars[S.scale] / math.sqrt(unit + scalars[S.spread] + scalars[S.spread_floor])
-    scalars[S.eta], scalars[S.judged] = eta, NOBODY
+    scalars[S.eta] = eta
+    scalars[S.judged] = NOBODY
     exponent = 0.5 * (ALPHA + 1.0)
     limited_surrogates(
         floats, R.rank_limit, floats[R.ranked], eta, exponent, 1.0, floats[R.surrogate]
@@ -82,13 +84,19 @@ def refresh(params: Any, state: State) -> None:
     scalars[S.surrogate_sum] = total(floats[R.surrogate])
     rungs = int(params.rungs)
     if rungs > 1:
-        regret, rate = scalars[S.hedge_regret], params.hedge_rate
         scalars[S.hedge_sum] = fill_hedge(
-            scalars, rungs, S.rung_prior, S.rung_loss, S.rung_weight, regret, rate
+            scalars,
+            rungs,
+            S.rung_prior,
+            S.rung_loss,
+            S.rung_weight,
+            scalars[S.hedge_regret],
+            params.hedge_rate,
         )
     else:
         scalars[S.rung_weight] = 1.0
-    scalars[S.mixed], scalars[S.even_share] = 0.0, params.uniform_share / floats.shape[1]
+    scalars[S.mixed] = 0.0
+    scalars[S.even_share] = params.uniform_share / floats.shape[1]
     if params.top_two_share > 0.0:
         trusted = scalars[S.rung_weight + rungs - 1]
         if params.recency > 0.0:
@@ -102,8 +110,8 @@ def refresh(params: Any, state: State) -> None:
 @compiled
 def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, float]:
     """Draw a rung and its arm to exploit, and the arm to explore."""
-    exploit = exploited(state, drawn_rung(params, state, stream), stream)
-    explore, rank = explored(params, state, stream)
+    exploit = draw_exploited(state, draw_rung(params, state, stream), stream)
+    explore, rank = draw_explored(params, state, stream)
     share = share_of(state, explore, rank)
     if params.rungs > 1.0 and state.scalars[S.covered] == ALL_ARMS:
         prepare_judging(params, state, explore, rank)
@@ -111,12 +119,15 @@ def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, f
 
 
 @compiled
-def explored(params: Any, state: State, stream: Words) -> tuple[int, int]:
+def draw_explored(params: Any, state: State, stream: Words) -> tuple[int, int]:
     """Draw the arm to explore; return it and its rank."""
-    floats, scalars, order = state.floats, state.scalars, state.ints[N.order]
-    mixed, mark = scalars[S.mixed], uniform(stream)
+    floats = state.floats
+    scalars = state.scalars
+    order = state.ints[N.order]
+    mixed = scalars[S.mixed]
+    mark = uniform(stream)
     if mark <= mixed:
-        arm = one_of_best(state, mark / mixed, stream)
+        arm = draw_best(state, mark / mixed, stream)
         return arm, rank_of(floats[R.ranked], order, floats[R.estimates, arm], arm, 0)
     if mark <= mixed + params.uniform_share:
         rank = below(len(order), stream)
@@ -142,7 +153,8 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
     mean = START + scalars[S.rise]
     if scalars[ROUND] <= 2.0:
         # The first loss only sets the level: there was no baseline to compare it with.
-        scalars[S.rise], scalars[S.least] = loss - START, loss
+        scalars[S.rise] = loss - START
+        scalars[S.least] = loss
         state.floats[R.estimates, :] = 0.0  # what unavailable arms were charged for this loss
         sort_arms(state.floats[R.estimates], state.floats[R.ranked], state.ints[N.order])
         if weight > 0.0:
@@ -192,18 +204,23 @@ def move_estimates(state: State, moved: int, amount: float) -> None:
 
     The baselines of neighbours are almost equal, so few arms pass another.
     """
-    floats, order = state.floats, state.ints[N.order]
-    estimates, ranked, baseline = floats[R.estimates], floats[R.ranked], floats[R.baseline]
+    floats = state.floats
+    order = state.ints[N.order]
+    estimates = floats[R.estimates]
+    ranked = floats[R.ranked]
+    baseline = floats[R.baseline]
     if amount != 0.0:
         move_arm(ranked, order, moved, estimates[moved], estimates[moved] + amount)
-    last, last_arm = -math.inf, -1
+    last = -math.inf
+    last_arm = -1
     for k in range(len(order)):
         arm = order[k]
         value = ranked[k] + baseline[arm]
         estimates[arm] = value
         if value > last or (value == last and arm > last_arm):
             ranked[k] = value
-            last, last_arm = value, arm
+            last = value
+            last_arm = arm
         else:
             insert(ranked, order, k, value, arm)
 
@@ -214,9 +231,11 @@ def insert(ranked: Floats, order: Ints, place: int, value: float, arm: int) -> N
     while place > 0 and (
         ranked[place - 1] > value or (ranked[place - 1] == value and order[place - 1] > arm)
     ):
-        ranked[place], order[place] = ranked[place - 1], order[place - 1]
+        ranked[place] = ranked[place - 1]
+        order[place] = order[place - 1]
         place -= 1
-    ranked[place], order[place] = value, arm
+    ranked[place] = value
+    order[place] = arm
 
 
 FUNCTIONS = Functions(init, decide, update)

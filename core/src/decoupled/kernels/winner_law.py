@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...base.arrays import Floats
-from ...base.extras import needed_for
-from ...errors import UnsupportedError
-from ..jit import compiled
-from ..powers import inverse_power
+from ..base.arrays import Floats
+from ..base.extras import needed_for
+from ..errors import UnsupportedError
+from .jit import compiled
+from .powers import inverse_power
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
 _TAIL = 1e-8

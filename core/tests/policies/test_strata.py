@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from decoupled.base.arrays import Floats, Ints, Words
 from decoupled.kernels.jit import compiled
-from decoupled.kernels.laws import leader_tiered
-from decoupled.kernels.laws.winner_law import pareto_winner_law
 from decoupled.kernels.order.tiers import Tiers, move_in_tiers, slot_bits
 from decoupled.kernels.random.sampling import pareto_leader
 from decoupled.kernels.random.stream import new_stream
+from decoupled.kernels.winner_law import pareto_winner_law
+from decoupled.policies.strata import surrogate as surrogates_by_rank
 from support.statistics import chi_square_p, means_agree
 from support.tiered import SHAPES, assert_sorted_as, gaps_of, tiers_from
 from support.twins.ftpl import cut_into_strata
@@ -61,22 +61,22 @@ def definition(gaps: Floats, alpha: float) -> Floats:
     return q
 
 
-def surrogate_of(gaps: Floats, alpha: float) -> tuple[leader_tiered.Surrogate, Floats, float]:
+def surrogate_of(gaps: Floats, alpha: float) -> tuple[surrogates_by_rank.Surrogate, Floats, float]:
     power = (alpha + 1) / (2 * alpha)
-    q = leader_tiered.Surrogate(
+    q = surrogates_by_rank.Surrogate(
         scattered(gaps), limits(len(gaps), alpha), 5.0, ETA, 0.5 * (alpha + 1), power, True
     )
     envelope = np.empty(len(gaps))
-    strata, whole = leader_tiered.fill_envelope(q, envelope)
+    strata, whole = surrogates_by_rank.fill_envelope(q, envelope)
     return q, envelope[:strata].copy(), whole
 
 
 @compiled
 def count_ranks(
-    counts: Ints, draws: int, q: leader_tiered.Surrogate, envelope: Floats, whole: float, s: Words
+    counts: Ints, draws: int, q: surrogates_by_rank.Surrogate, envelope: Floats, whole: float, s: Words
 ) -> None:
     for _ in range(draws):
-        counts[leader_tiered.draw_rank(q, envelope, whole, s)] += 1
+        counts[surrogates_by_rank.draw_rank(q, envelope, whole, s)] += 1
 
 
 @compiled
@@ -88,9 +88,9 @@ def count_leaders(
 
 
 @compiled
-def fill_sums(out: Floats, q: leader_tiered.Surrogate, envelope: Floats, s: Words) -> None:
+def fill_sums(out: Floats, q: surrogates_by_rank.Surrogate, envelope: Floats, s: Words) -> None:
     for k in range(len(out)):
-        out[k] = leader_tiered.draw_sum(q, envelope, s)
+        out[k] = surrogates_by_rank.draw_sum(q, envelope, s)
 
 
 @every_case
@@ -129,7 +129,7 @@ def test_the_sum_is_unbiased_and_never_far_above(arms: int, shape: str, alpha: f
     assert sums.var() == pytest.approx(spread, rel=0.12, abs=1e-12)
     assert (sums >= 1.0).all()
     assert (sums <= whole * (1 + 1e-12)).all()
-    assert whole <= leader_tiered.GROWTH * expected.sum() * (1 + 1e-12)
+    assert whole <= surrogates_by_rank.GROWTH * expected.sum() * (1 + 1e-12)
 
 
 @settings(deadline=None, max_examples=200)
@@ -144,7 +144,7 @@ def test_the_envelope_is_above_q_and_its_sum_is_bounded(
     assert len(envelope) == len(cut)
     np.testing.assert_allclose(envelope, [len(each) * each[0] for each in cut], rtol=1e-10)
     assert whole == pytest.approx(envelope.sum(), rel=1e-12)
-    assert whole <= leader_tiered.GROWTH * expected.sum() * (1 + 1e-9)
+    assert whole <= surrogates_by_rank.GROWTH * expected.sum() * (1 + 1e-9)
 
 
 def test_the_bound_is_nearly_reached() -> None:
@@ -152,7 +152,7 @@ def test_the_bound_is_nearly_reached() -> None:
     last = int(np.cumsum([len(each) for each in cut_into_strata(np.zeros(5000))])[-3])
     _, _, whole = surrogate_of(np.where(np.arange(5000) > last, 1e12, 0.0), 1e6)
     q = definition(np.where(np.arange(5000) > last, 1e12, 0.0), 1e6)
-    assert 1.25 < whole / q.sum() <= leader_tiered.GROWTH
+    assert 1.25 < whole / q.sum() <= surrogates_by_rank.GROWTH
 
 
 @pytest.mark.parametrize("arms", [2, 3, 4, 5, 6, 9, 100])
@@ -160,9 +160,9 @@ def test_the_largest_uniform_is_no_trap(arms: int) -> None:
     # The words 0, 2^64 - 1 give the uniform 1.
     q, envelope, whole = surrogate_of(np.linspace(0, 3, arms), 3.0)
     stream = np.array([0, 2**64 - 1], np.uint64)
-    assert 0 <= leader_tiered.draw_rank(q, envelope, whole, stream) < arms
+    assert 0 <= surrogates_by_rank.draw_rank(q, envelope, whole, stream) < arms
     stream = np.array([0, 2**64 - 1], np.uint64)
-    assert 1.0 <= leader_tiered.draw_sum(q, envelope, stream) <= whole
+    assert 1.0 <= surrogates_by_rank.draw_sum(q, envelope, stream) <= whole
 
 
 @pytest.mark.parametrize("power", [0.51, 2 / 3, 0.9, 1 - 1e-7])
@@ -178,7 +178,7 @@ def test_sums_of_powers_are_exact(power: float) -> None:
         (100, 101),
         (777, 200_000),
     ):
-        assert leader_tiered.sum_of_powers(limit, power, first, end) == pytest.approx(
+        assert surrogates_by_rank.sum_of_powers(limit, power, first, end) == pytest.approx(
             math.fsum(limit[first:end]), rel=3e-15
         )
 
@@ -193,13 +193,11 @@ def test_ties_share_evenly(levels: list[int], alpha: float, spacing: float) -> N
     gaps = np.sort(np.array(levels) - min(levels)) * spacing
     tiers, q = scattered(gaps), definition(gaps, alpha)
     power = (alpha + 1) / (2 * alpha)
-    at = leader_tiered.Surrogate(
+    at = surrogates_by_rank.Surrogate(
         tiers, limits(len(gaps), alpha), 5.0, ETA, 0.5 * (alpha + 1.0), power, True
     )
     for rank in range(0, len(gaps), 7):
         tied = np.flatnonzero(5.0 + gaps == 5.0 + gaps[rank])
-        first, end = leader_tiered.tie_at(at, rank)
+        first, end = surrogates_by_rank.tie_at(at, rank)
         assert (first, end) == (tied[0], tied[-1] + 1)
-        assert leader_tiered.shared_surrogate(at, first, end) == pytest.approx(
-            q[tied].mean(), rel=1e-12
-        )
+        assert surrogates_by_rank.shared_surrogate(at, first, end) == pytest.approx(q[tied].mean(), rel=1e-12)

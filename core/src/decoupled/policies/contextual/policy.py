@@ -7,20 +7,36 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.arrays import Floats
-from ..base.validation import number_from, set_number, set_whole
-from ..base.vectors import LONGEST_VECTOR, hash_text, project
-from ..errors import ParameterError
-from ..kernels.laws import contextual as kernels
-from ..kernels.laws import contextual_state
-from ..kernels.laws.contextual_state import S
-from ..kernels.random.keyed import Keyed
-from ..kernels.state import Layout, State
-from ..policy import Baselines
-from .base import Policy
-from .ftpl import MANY_CENTRED
-from .ladder import Ladder
+from ...base.arrays import Floats
+from ...base.validation import number_from, set_number, set_whole
+from ...base.vectors import LONGEST_VECTOR, hash_text, project
+from ...errors import ParameterError
+from ...kernels.context import ContextPlaces
+from ...kernels.random.keyed import Keyed
+from ...kernels.state import Layout, State
+from ...policy import Baselines
+from ..base import Policy
+from ..ladder.policy import Ladder
+from . import kernels
+from .state import (
+    ADVICE,
+    ADVICE_AT,
+    KEPT,
+    LADDER_ROWS,
+    LINEAR,
+    MOST_ADVISERS,
+    MOST_NUMBERS,
+    MOST_RUNGS,
+    PLACES,
+    POOLED,
+    SEGMENTS,
+    SHRUNK,
+    Params,
+    S,
+    layout_for,
+)
 
+MOST_ARMS = 4_095  # as many as rounds with work for every arm are quick enough for
 MOST_SEGMENTS = 100_000
 _LADDER = Ladder()
 # How much the rungs are trusted at first: the ladder of all rounds, of segments, shrunk means, the regression, an adviser.
@@ -84,22 +100,23 @@ class ContextualLadder(Policy):
     vector_length: int = 0
     vector_numbers: int = 16
 
-    params_type = contextual_state.Params
+    params_type = Params
     functions = kernels.FUNCTIONS
     contextual: ClassVar[bool] = True
     keyed_in_place = True
 
     def __post_init__(self) -> None:
-        most = contextual_state.MOST_NUMBERS
+        most = MOST_NUMBERS
         limits = {
             "segments": 32,
             "numbers": most,
-            "advisers": contextual_state.MOST_ADVISERS,
+            "advisers": MOST_ADVISERS,
             "vectors": most,
         }
         for name, limit in limits.items():
             object.__setattr__(self, name, _names(name, getattr(self, name), limit))
-        if reserved := set(self.advisers) & set(_NAMES):
+        reserved = set(self.advisers) & set(_NAMES)
+        if reserved:
             rule = f"must not have the name of a rung, {', '.join(_NAMES)}"
             raise ParameterError.of("advisers", sorted(reserved)[0], rule, "choose another")
         set_whole(self, "max_segments", 1, "the default is 1000", MOST_SEGMENTS)
@@ -151,18 +168,18 @@ class ContextualLadder(Policy):
         """
         try:
             if self.vector_length == 0:
-                found = hash_text(value, self.vector_numbers)  # type: ignore[arg-type]
+                numbers = hash_text(value, self.vector_numbers)  # type: ignore[arg-type]
             else:
-                found = project(value, self.vector_numbers)
+                numbers = project(value, self.vector_numbers)
         except ParameterError as error:
             raise ParameterError(f"context[{name!r}]: {str(error).partition(': ')[2]}") from None
         if self.vector_length and len(value) != self.vector_length:  # type: ignore[arg-type]
             rule = f"has {len(value)} numbers, and vector_length = {self.vector_length}"  # type: ignore[arg-type]
             raise ParameterError(f"context[{name!r}]: {rule}; use one embedding for all requests")
-        return dict(zip(self._keys(name), found, strict=True))
+        return dict(zip(self._keys(name), numbers, strict=True))
 
     def _keys(self, name: str) -> list[str]:
-        return [f"{name}.{each}" for each in range(self.vector_numbers)]
+        return [f"{name}.{number}" for number in range(self.vector_numbers)]
 
     def least_propensity(self, arms: int) -> float:
         """The smallest probability with which any arm is explored, given the number of arms.
@@ -179,53 +196,50 @@ class ContextualLadder(Policy):
 
     @property
     def _own_kinds(self) -> tuple[int, ...]:
-        segmented = (contextual_state.SEGMENTS, contextual_state.SHRUNK) if self.segments else ()
-        return (
-            contextual_state.POOLED,
-            *segmented,
-            *((contextual_state.LINEAR,) if self.all_numbers else ()),
-        )
+        kinds = [POOLED]
+        if self.segments:
+            kinds += [SEGMENTS, SHRUNK]
+        if self.all_numbers:
+            kinds.append(LINEAR)
+        return tuple(kinds)
+
+    @property
+    def context_places(self) -> ContextPlaces:
+        """Where the state has what a learner writes and reads of contexts."""
+        return PLACES
 
     @property
     def layout(self) -> Layout:
-        return contextual_state.layout(
-            len(self.all_numbers), len(self.advisers), bool(self.vectors)
-        )
+        return layout_for(len(self.all_numbers), len(self.advisers), bool(self.vectors))
 
     def params(self) -> Any:
-        kinds = [
-            *self._own_kinds,
-            *(contextual_state.ADVICE + each for each in range(len(self.advisers))),
-        ]
-        priors = [
-            _PRIORS[min(kind, contextual_state.ADVICE)] for kind in kinds
-        ]  # the kernel scales them
-        empty = [0.0] * (contextual_state.MOST_RUNGS - len(kinds))
-        counts = bool(self.segments), len(self.all_numbers), len(self.advisers), bool(self.vectors)
-        own = (
-            self.uniform_share,
-            self.hedge_rate,
-            len(kinds),
-            *counts,
-            *priors,
-            *empty,
-            *kinds,
-            *empty,
+        kinds = [*self._own_kinds, *(ADVICE + place for place in range(len(self.advisers)))]
+        priors = [_PRIORS[min(kind, ADVICE)] for kind in kinds]  # the kernel scales them
+        unused = [0.0] * (MOST_RUNGS - len(kinds))
+        return Params(
+            **_LADDER.params()._asdict(),
+            exploration=self.uniform_share,
+            outer_rate=self.hedge_rate,
+            outer_rungs=float(len(kinds)),
+            segmented=float(bool(self.segments)),
+            numbers=float(len(self.all_numbers)),
+            advisers=float(len(self.advisers)),
+            gated=float(bool(self.vectors)),
+            **{f"outer_prior_{rung}": prior for rung, prior in enumerate(priors + unused)},
+            **{f"outer_kind_{rung}": float(kind) for rung, kind in enumerate(kinds + unused)},
         )
-        made: Any = self.params_type
-        return made(*(float(each) for each in (*_LADDER.params(), *own)))
 
     def at(self, arms: int) -> Self:
-        if arms >= MANY_CENTRED:
-            rule = f"must be below {MANY_CENTRED} for a contextual policy"
+        if arms > MOST_ARMS:
+            rule = f"must be below {MOST_ARMS + 1} for a contextual policy"
             raise ParameterError.of("arms", arms, rule, "use Ladder() for so many")
         return self
 
     # Arms that come
 
     def init_new_arms(self, state: State, first: int) -> None:
-        for part in self._ladders(state):
-            _LADDER.init_new_arms(part, first)
+        for ladder in self._ladders(state):
+            _LADDER.init_new_arms(ladder, first)
 
     def unknown(self, state: State) -> NDArray[np.bool_]:
         return _LADDER.unknown(_parts(state)[0])
@@ -246,11 +260,12 @@ class ContextualLadder(Policy):
         for rung in range(len(self.rung_names)):
             weight = state.scalars[S.outer_weight + rung]
             kind = int(state.scalars[S.outer_kind + rung])
-            if kind >= contextual_state.ADVICE:
-                advice = state.floats[contextual_state.ADVICE_AT + kind - contextual_state.ADVICE]
-                said = advice.sum() > 0.0  # who says nothing counts as the ladder of all rounds
-                law += weight * (advice if said else _LADDER.exploitation_law(_parts(state)[0]))
-            elif kind in (contextual_state.POOLED, contextual_state.SEGMENTS):
+            if kind >= ADVICE:
+                advice = state.floats[ADVICE_AT + kind - ADVICE]
+                if advice.sum() == 0.0:  # an adviser without advice counts as the pooled ladder
+                    advice = _LADDER.exploitation_law(_parts(state)[0])
+                law += weight * advice
+            elif kind in (POOLED, SEGMENTS):
                 law += weight * _LADDER.exploitation_law(_parts(state)[kind])
             else:
                 leader = state.scalars[S.outer_arm + rung]
@@ -259,11 +274,11 @@ class ContextualLadder(Policy):
 
     def exploration_law(self, state: State) -> Floats:
         """The even share, and the ladders' own laws."""
-        arms, share = state.floats.shape[1], state.scalars.item
-        law = np.full(arms, share(S.outer_even) / arms)
-        places = S.pooled_share, S.segment_share
-        for place, part in zip(places, self._ladders(state), strict=False):
-            law += share(place) * _LADDER.exploration_law(part)
+        arms = state.floats.shape[1]
+        law = np.full(arms, state.scalars.item(S.outer_even) / arms)
+        shares = (S.pooled_share, S.segment_share)
+        for share, ladder in zip(shares, self._ladders(state), strict=False):
+            law += state.scalars.item(share) * _LADDER.exploration_law(ladder)
         return law
 
     def keyed(self, state: State) -> Keyed:
@@ -277,7 +292,7 @@ class ContextualBaselines(Baselines):
     are_free = True
 
     def __init__(self, policy: ContextualLadder) -> None:
-        super().__init__(policy.layout, None, contextual_state.KEPT)
+        super().__init__(policy.layout, None, KEPT)
         self._policy = policy
 
     def prepare(self, state: State, arm: int) -> None:
@@ -286,18 +301,24 @@ class ContextualBaselines(Baselines):
 
 def _parts(state: State) -> list[State]:
     """The ladder of all rounds and that of the segment at hand, as `kernels` sees them."""
-    scalars, floats, ints = state
-    split, end = S.segment_round, S.segment_between
-    first = State(scalars[S.pooled_round : split], floats[: contextual_state.LADDER_ROWS], ints[:1])
-    rows = floats[contextual_state.LADDER_ROWS : 2 * contextual_state.LADDER_ROWS]
-    return [first, State(scalars[split:end], rows, ints[1:2])]
+    of_all_rounds = State(
+        scalars=state.scalars[S.pooled_round : S.segment_round],
+        floats=state.floats[:LADDER_ROWS],
+        ints=state.ints[:1],
+    )
+    of_segment = State(
+        scalars=state.scalars[S.segment_round : S.segment_between],
+        floats=state.floats[LADDER_ROWS : 2 * LADDER_ROWS],
+        ints=state.ints[1:2],
+    )
+    return [of_all_rounds, of_segment]
 
 
 def _names(name: str, given: object, most: int) -> tuple[str, ...]:
     """Names of fields: different strings that are not empty."""
     if isinstance(given, (list, tuple)):
-        found = tuple(each for each in given if isinstance(each, str) and 0 < len(each) <= 200)
-        if len(found) == len(given) == len(set(found)) <= most:
-            return found
+        names = tuple(item for item in given if isinstance(item, str) and 0 < len(item) <= 200)
+        if len(names) == len(given) == len(set(names)) <= most:
+            return names
     rule = f"must be a tuple of at most {most} different names of 1 to 200 characters"
     raise ParameterError.of(name, given, rule, "for example ('subject',)")

@@ -8,10 +8,10 @@ states of a third more runs of 64 arms, which makes a round a quarter faster.
 from importlib import import_module
 from typing import Any
 
-from ...base.arrays import Floats
-from ..jit import compiled
-from ..lazy_numba import numba, on_cpu, overload
-from ..powers import inverse_power
+from ..base.arrays import Floats
+from .jit import compiled
+from .lazy_numba import numba, on_cpu, overload
+from .powers import inverse_power
 
 
 @compiled

@@ -9,14 +9,14 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from decoupled.kernels.laws.ladder_rungs import (
+from decoupled.kernels.random.stream import scrambled
+from decoupled.kernels.winner_law import pareto_winner_law
+from decoupled.policies.ladder.rungs import (
     chance_against,
     fill_hedge,
     hedge_step,
     strongest_rival,
 )
-from decoupled.kernels.laws.winner_law import pareto_winner_law
-from decoupled.kernels.random.stream import scrambled
 from support.statistics import chi_square_p
 from support.twins import Floats
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
-from decoupled.kernels.laws.tsallis import tsallis_excess, two_powers
 from decoupled.policies.jin import Hybrid, hybrid_weights, is_solved
+from decoupled.policies.tsallis import tsallis_excess, two_powers
 from support.twins.jin import JinTwin, hybrid_law_by_brentq
 from support.twins.tsallis import TsallisTwin, tsallis_law_by_brentq
 

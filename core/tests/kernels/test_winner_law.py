@@ -16,15 +16,15 @@ from scipy.special import betainc
 
 from decoupled.base.arrays import Floats, Ints, Words
 from decoupled.kernels.jit import compiled
-from decoupled.kernels.laws.winner_law import (
+from decoupled.kernels.random.sampling import frechet_leader, pareto_leader
+from decoupled.kernels.random.stream import new_stream
+from decoupled.kernels.winner_law import (
     frechet_winner_law,
     pareto_winner_law,
     smallest_beta_law,
     winner_law,
 )
-from decoupled.kernels.random.sampling import frechet_leader, pareto_leader
-from decoupled.kernels.random.stream import new_stream
-from decoupled.policies.ftpl import draws_until_win
+from decoupled.policies.coupled_ftpl import draws_until_win
 from support.integrals import integral
 from support.statistics import chi_square_p, means_agree
 from support.twins.coupled import CoupledFTPLTwin, leader_law_by_quad

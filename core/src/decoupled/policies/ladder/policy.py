@@ -6,13 +6,17 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.arrays import Floats, Ints
-from ..base.validation import as_float, number_from, set_number
-from ..errors import ParameterError
-from ..kernels.compose import START
-from ..kernels.laws import ladder
-from ..kernels.laws.ladder_rungs import keyed_ladder, prepare_for
-from ..kernels.laws.ladder_state import (
+from ...base.arrays import Floats, Ints
+from ...base.validation import as_float, number_from, set_number
+from ...errors import ParameterError
+from ...kernels.random.keyed import Keyed
+from ...kernels.state import ROUND, State
+from ...kernels.winner_law import pareto_winner_law
+from ...policy import Baselines
+from ..base import Policy
+from .kernels import FUNCTIONS
+from .rungs import keyed_ladder, prepare_for
+from .state import (
     ALL_ARMS,
     ALPHA,
     BY_MEAN,
@@ -26,15 +30,11 @@ from ..kernels.laws.ladder_state import (
     NO_STATE,
     NOBODY,
     SOME_ARMS,
+    START,
     Params,
     R,
     S,
 )
-from ..kernels.laws.winner_law import pareto_winner_law
-from ..kernels.random.keyed import Keyed
-from ..kernels.state import ROUND, State
-from ..policy import Baselines
-from .base import Policy
 
 # What a discount leaves alone: levels, units, the order of ties, and means, which forget with their counts.
 _STAYING = (
@@ -120,7 +120,7 @@ class Ladder(Policy):
 
     layout = LAYOUT
     params_type = Params
-    functions = ladder.FUNCTIONS
+    functions = FUNCTIONS
     fading = tuple(name for name in LAYOUT.learned if name not in _STAYING)
 
     def __post_init__(self) -> None:
@@ -157,9 +157,10 @@ class Ladder(Policy):
         object.__setattr__(self, "rungs", rungs)
 
     def _check_prior(self) -> None:
-        prior, count = _numbers(self.prior), len(self.rungs) + (self.top_two_share > 0.0)
+        prior = _numbers(self.prior)
+        count = len(self.rungs) + (self.top_two_share > 0.0)
         fits = prior is not None and len(prior) in (0, count)
-        if not fits or not all(1e-100 < each < 1e100 for each in prior or ()):
+        if not fits or not all(1e-100 < trust < 1e100 for trust in prior or ()):
             many = "a number" if count == 1 else f"{count} numbers"
             rule = f"must be {many} above 1e-100 and below 1e+100, one for each rung, where top_two_share > 0 adds a last rung"
             raise ParameterError.of("prior", self.prior, rule, "use () for equal ones")
@@ -181,10 +182,12 @@ class Ladder(Policy):
         >>> dc.Ladder().rung_names
         ('0.5', '8', 'means', 'recent')
         """
-        means = (
-            ("means", "recent")[: 1 + (self.memory is not None)] if self.top_two_share > 0.0 else ()
-        )
-        return (*(f"{rate:g}" for rate in self.rungs), *means)
+        names = [f"{rate:g}" for rate in self.rungs]
+        if self.top_two_share > 0.0:
+            names.append("means")
+            if self.memory is not None:
+                names.append("recent")
+        return tuple(names)
 
     def rung_weights(self, state: State) -> dict[str, float]:
         weights = state.scalars[S.rung_weight : S.rung_weight + self.rung_count].tolist()
@@ -216,9 +219,9 @@ class Ladder(Policy):
         if remembers:
             rates.append(BY_RECENT_MEAN)
             priors.append(self.memory_prior * sum(priors))
-        whole, empty = sum(priors), [0.0] * (MOST_RUNGS - len(rates))
-        made: Any = self.params_type
-        return made(
+        unused = [0.0] * (MOST_RUNGS - len(rates))
+        sum_of_priors = sum(priors)
+        return Params(
             c=self.rungs[0],
             mean_rate=self.mean_rate,
             least_spread=self.least_spread,
@@ -228,8 +231,8 @@ class Ladder(Policy):
             uniform_share=self.uniform_share,
             recency=1.0 / cast(float, self.memory) if remembers else 0.0,
             rungs=float(len(rates)),
-            **{f"rate_{m}": rate for m, rate in enumerate(rates + empty)},
-            **{f"prior_{m}": prior / whole for m, prior in enumerate(priors + empty)},
+            **{f"rate_{m}": rate for m, rate in enumerate(rates + unused)},
+            **{f"prior_{m}": prior / sum_of_priors for m, prior in enumerate(priors + unused)},
         )
 
     def init_new_arms(self, state: State, first: int) -> None:
@@ -250,11 +253,13 @@ class Ladder(Policy):
 
     def exploitation_law(self, state: State) -> Floats:
         """The mixture of the rungs' laws."""
-        scalars, estimates = state.scalars, state.floats[R.estimates]
+        scalars = state.scalars
+        estimates = state.floats[R.estimates]
         gaps = estimates - estimates.min()
         law = np.zeros(len(gaps))
         for rung in range(self.rung_count):
-            weight, rate = scalars[S.rung_weight + rung], scalars[S.rung_rate + rung]
+            weight = scalars[S.rung_weight + rung]
+            rate = scalars[S.rung_rate + rung]
             if rate < 0.0:
                 led_by = S.leader if rate == BY_MEAN else S.recent_leader
                 leader = int(scalars[led_by])
@@ -278,8 +283,13 @@ def _numbers(values: object) -> tuple[float, ...] | None:
     """The values as numbers; None if one is not a number."""
     if not isinstance(values, (list, tuple, np.ndarray)):
         return None
-    numbers = tuple(number for each in values if (number := as_float(each)) is not None)
-    return numbers if len(numbers) == len(values) else None
+    numbers = []
+    for value in values:
+        number = as_float(value)
+        if number is None:
+            return None
+        numbers.append(number)
+    return tuple(numbers)
 
 
 class LadderBaselines(Baselines):

@@ -1,1 +1,0 @@
-"""Laws: two distributions over arms, given estimates and two rates. See `kernels.compose`."""

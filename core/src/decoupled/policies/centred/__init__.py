@@ -1,0 +1,1 @@
+"""FTPL with centred losses: the policy and its compiled functions."""

@@ -1,0 +1,1 @@
+"""The contextual ladder: the policy, its state, and its compiled functions."""

@@ -1,0 +1,192 @@
+"""Predictions from the numbers of a context: ridge regression of each arm's losses, by recursive least squares that forget.
+
+With segments, the regression fits what their shrunk means leave. A number is scaled by its mean and its deviation, of values
+that are first clipped to the quartiles of the last RECENT values and FENCE times their distance beyond: no value can move
+the scale by more than that. With vectors, whose numbers may tell nothing, what numbers add to a prediction counts by the
+slope of losses on it, between 0 and 1, over all rounds so far, each predicted before its loss was known.
+"""
+
+import math
+from typing import Any
+
+from ...base.arrays import Floats
+from ...kernels.context import MISSING
+from ...kernels.jit import compiled
+from ...kernels.state import State
+from ..ladder.state import START
+from .state import ADVICE_AT, NUMBERS_AT, RECENT, R, S, end_of_names, recent_at
+
+EVERYWHERE = -1.0  # the arm of a rung that knows nothing yet: any
+RIDGE = 1.0
+MOST_SCALED = 5.0  # in standard deviations
+FENCE = 3.0  # of a normal law, one value in 400,000 is beyond
+MEMORY = 1_000.0  # so many values make the mean and the deviation of a number
+LEAK = 1e-7  # the share of what a regression knows that an observation lets it forget, so that 1 / sqrt(LEAK) count
+
+
+@compiled
+def leader_of(params: Any, state: State, linear: bool) -> float:
+    """The arm with the smallest value, or predicted loss, of those that were seen; the ladder's own leader if it ties."""
+    floats = state.floats
+    leader = float(state.scalars[S.leader])
+    best = leader
+    trusted = trust(params, state) if linear else 0.0
+    if best < 0.0:
+        return EVERYWHERE
+    least = predict(params, state, int(best), trusted) if linear else floats[R.value, int(best)]
+    for arm in range(floats.shape[1]):
+        if floats[R.counts, arm] > 0.0:
+            value = predict(params, state, arm, trusted) if linear else floats[R.value, arm]
+            is_tied = value == least and best != leader
+            comes_first = floats[R.precedence, arm] < floats[R.precedence, int(best)]
+            if value < least or (is_tied and comes_first):
+                best = float(arm)
+                least = value
+    return best
+
+
+@compiled
+def scale_numbers(params: Any, state: State) -> None:
+    """Scale the numbers of the context by their means and deviations; a missing one counts as its mean."""
+    scalars = state.scalars
+    numbers = int(params.numbers)
+    for number in range(numbers):
+        at = NUMBERS_AT + number
+        scaled = 0.0
+        if scalars[at] < MISSING and scalars[at + 2 * numbers] > 0.0:
+            apart = scalars[at] - scalars[at + 3 * numbers]
+            deviation = scalars[at + 4 * numbers]
+            if apart != 0.0:  # any value that differs from a constant is as far as can be
+                scaled = apart / deviation if deviation > 0.0 else math.copysign(MOST_SCALED, apart)
+            scaled = min(max(scaled, -MOST_SCALED), MOST_SCALED)
+        scalars[at + numbers] = scaled
+
+
+@compiled
+def note_numbers(params: Any, state: State) -> None:
+    """Learn the means and the deviations of the numbers. The first RECENT values are clipped anew with each of them."""
+    scalars = state.scalars
+    numbers = int(params.numbers)
+    recent = recent_at(numbers)
+    ranked = recent + RECENT * numbers
+    for number in range(numbers):
+        at = NUMBERS_AT + number
+        first = recent + RECENT * number
+        if scalars[at] < MISSING:
+            seen = scalars[at + 2 * numbers] + 1.0
+            scalars[first + int(seen - 1.0) % RECENT] = scalars[at]
+            count = min(int(seen), RECENT)
+            rank_values(scalars, first, count, ranked)
+            low = scalars[ranked + count // 4]
+            high = scalars[ranked + count - 1 - count // 4]
+            low, high = low - FENCE * (high - low), high + FENCE * (high - low)
+            counted = 0.0
+            mean = 0.0
+            variance = 0.0
+            if seen > RECENT:
+                scalars[ranked] = scalars[at]
+                counted = min(seen, MEMORY) - 1.0
+                mean = scalars[at + 3 * numbers]
+                variance = scalars[at + 4 * numbers] ** 2
+                count = 1
+            for place in range(ranked, ranked + count):
+                value = min(max(scalars[place], low), high)
+                counted += 1.0
+                before = value - mean
+                mean += before / counted
+                variance += (before * (value - mean) - variance) / counted
+            scalars[at + 2 * numbers] = seen
+            scalars[at + 3 * numbers] = mean
+            scalars[at + 4 * numbers] = math.sqrt(variance)
+
+
+@compiled
+def rank_values(scalars: Floats, first: int, count: int, to: int) -> None:
+    """Copy values in rising order."""
+    for place in range(count):
+        value = scalars[first + place]
+        hole = to + place
+        while hole > to and scalars[hole - 1] > value:
+            scalars[hole] = scalars[hole - 1]
+            hole -= 1
+        scalars[hole] = value
+
+
+@compiled
+def scaled_number(params: Any, state: State, place: int) -> float:
+    """A coordinate of the regression: 1, or a scaled number."""
+    if place == 0:
+        return 1.0
+    number: float = state.scalars[NUMBERS_AT + int(params.numbers) + place - 1]
+    return number
+
+
+@compiled
+def first_of_linear(params: Any) -> int:
+    """The row of the first coefficient; those of what is known of them follow the coefficients."""
+    return ADVICE_AT + int(params.advisers)
+
+
+@compiled
+def starting_value(params: Any, state: State, arm: int) -> float:
+    """What a regression predicts before it has learned: the shrunk mean, if there are segments."""
+    if params.segmented > 0.0:
+        value: float = state.floats[R.value, arm]
+        return value
+    return START
+
+
+@compiled
+def trust(params: Any, state: State) -> float:
+    """The share of what numbers say that counts: 1, or with vectors the slope of past losses on it, as it was said before them."""
+    if params.gated == 0.0:
+        return 1.0
+    at = end_of_names(int(params.numbers)) - 2
+    explained = state.scalars[at]
+    size = state.scalars[at + 1]
+    return min(max(explained / size, 0.0), 1.0) if size > 0.0 else 0.0
+
+
+@compiled
+def predict(params: Any, state: State, arm: int, trusted: float) -> float:
+    """The loss that the regression predicts for an arm, less the level of the segment, where so much of the numbers counts."""
+    at = first_of_linear(params)
+    value: float = starting_value(params, state, arm) + state.floats[at, arm]
+    for place in range(1, int(params.numbers) + 1):
+        value += trusted * (state.floats[at + place, arm] * scaled_number(params, state, place))
+    return value
+
+
+@compiled
+def note_regression(params: Any, state: State, arm: int, loss: float) -> None:
+    """Let the regression of an arm learn a loss.
+
+    The inverse of the arm's matrix of moments is 1 / RIDGE on the diagonal less what is known, which starts at 0 and leaks.
+    """
+    floats = state.floats
+    scalars = state.scalars
+    size = int(params.numbers) + 1
+    at = first_of_linear(params)
+    steps = recent_at(int(params.numbers)) - size
+    level = scalars[S.segment_level] if params.segmented > 0.0 else 0.0
+    expected = predict(params, state, arm, 1.0)
+    surprise = loss - level - expected
+    spread = 1.0
+    if params.gated > 0.0:
+        bare = predict(params, state, arm, 0.0)
+        last = end_of_names(size - 1) - 1
+        scalars[last - 1] += (expected - bare) * (loss - level - bare)
+        scalars[last] += (expected - bare) ** 2
+    for row in range(size):
+        step = scaled_number(params, state, row) / RIDGE
+        for column in range(size):
+            known = at + size * (1 + row) + column
+            step -= floats[known, arm] * scaled_number(params, state, column)
+        scalars[steps + row] = step
+        spread += step * scaled_number(params, state, row)
+    for row in range(size):
+        floats[at + row, arm] += scalars[steps + row] * surprise / spread
+        for column in range(size):
+            known = at + size * (1 + row) + column
+            more = scalars[steps + row] * scalars[steps + column]
+            floats[known, arm] = (1.0 - LEAK) * (floats[known, arm] + more / spread)

@@ -1,0 +1,1 @@
+"""The ladder: the policy, its state, and its compiled functions."""
