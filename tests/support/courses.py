@@ -19,21 +19,20 @@ from decoupled.builder import catalogue
 from decoupled.environments.base import Adversary
 from decoupled.inference.sequences import Sequences, _packed
 from decoupled.inference.sums import Observation
-from decoupled.kernels import dispatch, late, rounds, winner_law
+from decoupled.kernels import dispatch, feedback_delay, rounds, winner_law
 from decoupled.kernels.betting import ArmTotals, add_observations
 from decoupled.kernels.dispatch import Entries, register
-from decoupled.kernels.late import Late, drive_adaptive_late, drive_late
+from decoupled.kernels.feedback_delay import Direct, FeedbackQueue
 from decoupled.kernels.random import keyed
 from decoupled.kernels.random.sampling import BERNOULLI, BETA, draw_loss
 from decoupled.kernels.random.stream import new_stream, uniform
-from decoupled.kernels.rounds import against_best, drive, drive_adaptive, drive_in_context
+from decoupled.kernels.rounds import Run, against_best, play_rounds
 from decoupled.kernels.state import State
+from decoupled.kernels.worlds import AdversaryWorld, TableWorld
 from decoupled.policies.contextual.kernels import keyed_contextual
 from decoupled.policies.ladder.rungs import keyed_ladder
-from decoupled.simulation.baseline import TableRun
-from decoupled.simulation.contextual import play_in_context
-from decoupled.simulation.cpu import world
-from decoupled.simulation.traffic import Traffic, new_late
+from decoupled.simulation.cpu import Game, table_and_best
+from decoupled.simulation.traffic import Traffic, new_queue
 from support.policies import examples
 
 ROUNDS = 60
@@ -75,57 +74,53 @@ def course(policy: dc.Policy, arms: int, calls: Entries) -> Iterator[bytes]:
         yield b"".join(array.tobytes() for array in (*state, stream))
 
 
-def room(policy: dc.Policy, arms: int) -> Late:
+def queue_for(policy: dc.Policy, arms: int) -> FeedbackQueue:
     """Feedback that comes late, is lost or altered, or is not asked for."""
     rules = Traffic(delay=("geometric", 4.0), missing=0.2, slice=0.7, reported=("flip", 0.2))
-    return new_late(policy, arms, rules, ROUNDS)._replace(key=np.array([3, 4], np.uint64))
+    return new_queue(policy, arms, rules, ROUNDS)._replace(key=np.array([3, 4], np.uint64))
 
 
 def table_games(policy: dc.Policy, loop: Any, *, late: bool = False) -> Iterator[bytes]:
     """All that a round loop leaves behind, with few arms and bits, and with more arms and any losses."""
     for arms, kind in ((3, BERNOULLI), (20, BETA)):
-        table, best = world(dc.environments.Bernoulli(np.linspace(0.2, 0.8, arms).tolist()), ROUNDS)
-        table = table._replace(noise=kind, concentration=3.0)
-        state, plays = policy.layout.new_state(arms), np.zeros((2, arms), np.int64)
+        environment = dc.environments.Bernoulli(np.linspace(0.2, 0.8, arms).tolist())
+        table, best = table_and_best(environment, ROUNDS)
         noise, draws = (new_stream(np.random.SeedSequence(k)) for k in range(2))
-        regret, checkpoints = np.zeros(3), np.array([1, 7, ROUNDS])
-        local = np.zeros(2, np.uint64)
-        more = (room(policy, arms),) if late else ()
-        loop(
-            policy.params(),
-            state,
-            draws,
-            noise,
-            local,
-            table,
-            best,
-            checkpoints,
-            regret,
-            plays,
-            *more,
+        run = Run(
+            params=policy.params(),
+            state=policy.layout.new_state(arms),
+            draws=draws,
+            world=TableWorld(
+                table=table._replace(noise=kind, concentration=3.0),
+                best=best,
+                noise=noise,
+                scratch=np.zeros(2, np.uint64),
+            ),
+            feedback=queue_for(policy, arms) if late else Direct(),
+            horizon=ROUNDS,
+            checkpoints=np.array([1, 7, ROUNDS]),
+            regret=np.zeros(3),
+            plays=np.zeros((2, arms), np.int64),
         )
-        yield b"".join(array.tobytes() for array in (*state, noise, draws, local, regret, plays))
+        loop(run)
+        yield bytes_of(*run.state, noise, draws, run.world.scratch, run.regret, run.plays)
+
+
+def bytes_of(*arrays: Any) -> bytes:
+    return b"".join(array.tobytes() for array in arrays)
 
 
 def context_game(loop: Any) -> bytes:
     """All that the round loop with contexts leaves behind."""
     policy = dc.ContextualLadder(segments=("s",), numbers=("x",))
-    policy.register()
     draw = np.random.default_rng(0)
     context = {"s": draw.integers(0, 3, ROUNDS), "x": draw.normal(size=ROUNDS)}
     table = dc.environments.ContextTable(draw.random((ROUNDS, 3)).round(1), context)
-    found: list[Any] = []
-
-    def kept(params: Any, state: Any, *others: Any) -> None:
-        loop(params, state, *others)
-        found.extend((*state, others[0]))
-
     plays, regret = np.zeros((2, 3), np.int64), np.zeros(2)
-    row_at = table.row_at(ROUNDS, 0, 0)
-    play_in_context(
-        policy, kept, TableRun(table, row_at, 0, np.array([7, ROUNDS]), 0, 0, regret, plays)
-    )
-    return b"".join(array.tobytes() for array in (*found, regret, plays))
+    game = Game(policy, table, ROUNDS, seed=0)
+    run = game.new_run(0, np.array([7, ROUNDS]), regret, plays)
+    loop(run._replace(world=run.world._replace(best=0)))
+    return bytes_of(*run.state, run.draws, regret, plays)
 
 
 def adversary_game(
@@ -133,17 +128,30 @@ def adversary_game(
 ) -> bytes:
     """All that a round loop against an adversary leaves behind."""
     arms = adversary.arms
-    state, plays = policy.layout.new_state(arms), np.zeros((2, arms), np.int64)
     noise, draws = (new_stream(np.random.SeedSequence(k)) for k in range(2))
-    checkpoints, suffered, arm_losses = np.array([1, 7, ROUNDS]), np.zeros(3), np.zeros((3, arms))
-    memory, work, sums = adversary.memory(), np.zeros(arms), np.zeros(arms)
-    loop(
-        *(policy.params(), state, draws, noise, np.zeros(2, np.uint64), adversary.params(), memory),
-        *(ROUNDS, work, sums, checkpoints, suffered, arm_losses, plays),
-        *((room(policy, arms),) if late else ()),
+    world = AdversaryWorld(
+        params=adversary.params(),
+        memory=adversary.memory(),
+        noise=noise,
+        scratch=np.zeros(2, np.uint64),
+        losses=np.zeros(arms),
+        arm_sums=np.zeros(arms),
+        arm_losses=np.zeros((3, arms)),
     )
-    found = (*state, *memory, noise, draws, work, sums, suffered, arm_losses, plays)
-    return b"".join(array.tobytes() for array in found)
+    run = Run(
+        params=policy.params(),
+        state=policy.layout.new_state(arms),
+        draws=draws,
+        world=world,
+        feedback=queue_for(policy, arms) if late else Direct(),
+        horizon=ROUNDS,
+        checkpoints=np.array([1, 7, ROUNDS]),
+        regret=np.zeros(3),
+        plays=np.zeros((2, arms), np.int64),
+    )
+    loop(run)
+    left = (*run.state, *world.memory, noise, draws, world.losses, world.arm_sums)
+    return bytes_of(*left, run.regret, world.arm_losses, run.plays)
 
 
 def common_calls() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
@@ -171,18 +179,18 @@ def common_calls() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
         rounds.merge_groups,
         (rng.random((120, 3)), 50, rng.random(3), rng.random(3)),
     )
-    stream, pending = new_stream(np.random.SeedSequence(3)), room(dc.FTPL(), 4)
-    rules, some = pending.rules, dc.FTPL().layout.new_state(4)
+    stream, queue = new_stream(np.random.SeedSequence(3)), queue_for(dc.FTPL(), 4)
+    rules, some = queue.rules, dc.FTPL().layout.new_state(4)
     some.floats[:] = rng.random(some.floats.shape)
-    pending.floats[:] = rng.random(pending.floats.shape)
+    queue.floats[:] = rng.random(queue.floats.shape)
     yield "uniform", uniform, (stream,)
     for kind in (BERNOULLI, BETA):
         yield f"draw_loss, {kind}", draw_loss, (kind, 3.0, 0.3, stream, np.zeros(2, np.uint64))
-    yield "clear", late.clear, (pending,)
-    yield "explores", late.explores, (rules, pending.key, 7)
-    yield "_wait", late._wait, (some, pending, 7, 2, 1.5, 0.25)
+    yield "clear", feedback_delay.clear, (queue,)
+    yield "explores", feedback_delay.explores, (rules, queue.key, 7)
+    yield "_wait", feedback_delay._wait, (some, queue, 7, 2, 1.5, 0.25)
     for keep in (True, False):
-        yield f"_copy, {keep}", late._copy, (some, pending, 7, keep)
+        yield f"_copy, {keep}", feedback_delay._copy, (some, queue, 7, keep)
     numbers, serials = rng.random(6), np.arange(3, 9)
     yield (
         "key_word",
@@ -282,17 +290,17 @@ def interpreted() -> Iterator[tuple[str, list[str]]]:
             yield learner_case(policy, arms), [*map(digest, course(form, arms, dispatched(form)))]
     for policy in without_contexts():
         register(policy.params_type, policy.functions)
-        yield policy.label, [*map(digest, table_games(policy, drive))]
+        yield policy.label, [*map(digest, table_games(policy, play_rounds))]
     for policy in without_contexts():
-        yield late_case(policy), [*map(digest, table_games(policy, drive_late, late=True))]
+        yield late_case(policy), [*map(digest, table_games(policy, play_rounds, late=True))]
     for policy in against_adversaries():
         for adversary in adversaries():
             adversary.prepare()
-            game = adversary_game(policy, adversary, drive_adaptive)
+            game = adversary_game(policy, adversary, play_rounds)
             yield adversary_case(policy, adversary), [digest(game)]
-            game = adversary_game(policy, adversary, drive_adaptive_late, late=True)
+            game = adversary_game(policy, adversary, play_rounds, late=True)
             yield late_case(policy, adversary), [digest(game)]
-    yield "contexts", [digest(context_game(drive_in_context))]
+    yield "contexts", [digest(context_game(play_rounds))]
     for adversary in adversaries():
         for name, function, arguments in adversary_calls(adversary):
             yield name, [digest(outcome(function, arguments))]

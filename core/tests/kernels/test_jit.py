@@ -20,7 +20,7 @@ import pytest
 import decoupled
 import decoupled as dc
 from decoupled.kernels.jit import COMPILED, UNUSED_FOR, cache_folder, compiled, source_digest
-from decoupled.kernels.rounds import drive
+from decoupled.kernels.rounds import play_rounds
 from support.plain_python import ran
 
 typeof: Any = numba.typeof  # its stubs do not say what it returns
@@ -222,8 +222,8 @@ pickle.dump(doubled, open(sys.argv[1], "wb"))
 
 
 def test_a_function_of_the_package_travels_by_name_and_others_by_value(tmp_path: Path) -> None:
-    assert pickle.loads(pickle.dumps(drive)) is drive
-    assert len(pickle.dumps(drive)) < 200
+    assert pickle.loads(pickle.dumps(play_rounds)) is play_rounds
+    assert len(pickle.dumps(play_rounds)) < 200
     factor = 3.0
 
     @compiled

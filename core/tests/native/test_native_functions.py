@@ -18,8 +18,9 @@ from decoupled.builder import catalogue
 from decoupled.environments.base import Adversary
 from decoupled.kernels import rounds
 from decoupled.kernels.dispatch import Entries, compiled_entries, entries, register
-from decoupled.kernels.late import drive_adaptive_late, drive_late
-from decoupled.kernels.rounds import drive, drive_adaptive, drive_in_context
+from decoupled.kernels.feedback_delay import Direct, FeedbackQueue
+from decoupled.kernels.rounds import play_rounds
+from decoupled.kernels.worlds import ContextWorld, TableWorld
 from decoupled.native import load
 from decoupled.native.calls import NativeFunction
 from support import courses
@@ -74,7 +75,7 @@ def test_learners(policy: dc.Policy, interpreted: dict[str, list[str]]) -> None:
 @pytest.mark.parametrize("policy", courses.without_contexts(), ids=lambda policy: policy.label)
 def test_round_loops(policy: dc.Policy, interpreted: dict[str, list[str]]) -> None:
     shipped_entries(policy)
-    loop = native(drive, policy.params_type)
+    loop = native(play_rounds, policy.params_type, TableWorld, Direct)
     assert [*map(courses.digest, courses.table_games(policy, loop))] == interpreted[policy.label]
 
 
@@ -83,7 +84,7 @@ def test_a_loop_with_contexts_and_functions_that_policies_share(
 ) -> None:
     policy = dc.ContextualLadder()
     shipped_entries(policy)
-    game = courses.context_game(native(drive_in_context, policy.params_type))
+    game = courses.context_game(native(play_rounds, policy.params_type, ContextWorld, Direct))
     assert [courses.digest(game)] == interpreted["contexts"]
     met = set()
     for name, function, arguments in courses.common_calls():
@@ -104,7 +105,8 @@ def test_round_loops_with_late_feedback(
     policy: dc.Policy, interpreted: dict[str, list[str]]
 ) -> None:
     shipped_entries(policy)
-    games = courses.table_games(policy, native(drive_late, policy.params_type), late=True)
+    loop = native(play_rounds, policy.params_type, TableWorld, FeedbackQueue)
+    games = courses.table_games(policy, loop, late=True)
     assert [*map(courses.digest, games)] == interpreted[courses.late_case(policy)]
 
 
@@ -115,11 +117,9 @@ def test_loops_against_adversaries(
 ) -> None:
     register(policy.params_type, policy.functions)
     adversary.prepare()
-    found = courses.digest(courses.adversary_game(policy, adversary, drive_adaptive))
+    found = courses.digest(courses.adversary_game(policy, adversary, play_rounds))
     assert [found] == interpreted[courses.adversary_case(policy, adversary)]
-    found = courses.digest(
-        courses.adversary_game(policy, adversary, drive_adaptive_late, late=True)
-    )
+    found = courses.digest(courses.adversary_game(policy, adversary, play_rounds, late=True))
     assert [found] == interpreted[courses.late_case(policy, adversary)]
 
 
@@ -144,7 +144,10 @@ def test_learners_and_round_loops_of_numba(policy: dc.Policy) -> None:
         for one, other in zip(*both, strict=True):
             assert one == other, arms
     shipped_entries(policy)
-    loops: Any = native(drive, policy.params_type), drive.dispatcher  # type: ignore[attr-defined]
+    loops: Any = (
+        native(play_rounds, policy.params_type, TableWorld, Direct),
+        play_rounds.dispatcher,  # type: ignore[attr-defined]
+    )
     one, other = ([*courses.table_games(policy, loop)] for loop in loops)
     assert one == other
 

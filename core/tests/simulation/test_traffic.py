@@ -15,21 +15,20 @@ import pytest
 import decoupled as dc
 from decoupled.base.arrays import Words
 from decoupled.kernels.dispatch import Functions
+from decoupled.kernels.feedback_delay import OWN_FLOATS, OWN_INTS
 from decoupled.kernels.jit import compiled
-from decoupled.kernels.late import OWN_FLOATS, OWN_INTS
-from decoupled.kernels.random.stream import secret_of, uniform
+from decoupled.kernels.random.stream import uniform
 from decoupled.kernels.state import ROUND, SHARED_SCALARS, Layout, State
 from decoupled.policy import Baselines
 from decoupled.simulation.contextual import arrivals
-from decoupled.simulation.cpu import checked_table, run_streams, table_loop
+from decoupled.simulation.cpu import Game, run_streams
 from decoupled.simulation.plan import make_plan
 from decoupled.simulation.traffic import (
     KEY,
     MOST_BYTES,
     Traffic,
     kept_places,
-    new_late,
-    room_for,
+    pending_capacity,
     stream_of,
 )
 from support import late_games
@@ -240,21 +239,13 @@ def estimates(
     world: dc.environments.Environment = EASY,
 ) -> Any:
     """The estimates at the end of each run, in a world of constant means."""
-    policy, arms = policy.at(world.arms), world.arms
-    policy.register()
-    loop, table = table_loop(policy, traffic), checked_table(world, rounds)
-    late, last, found = (
-        new_late(policy, arms, traffic, rounds),
-        np.array([rounds]),
-        np.empty((runs, arms)),
-    )
-    for run in range(runs):
-        noise, draws = run_streams(late_games.SEED, run)
-        state, local = policy.layout.new_state(arms, secret_of(draws)), np.zeros(2, np.uint64)
-        room = (last, np.zeros(1), np.zeros((2, arms), np.int64))
-        mine = late._replace(key=stream_of(late_games.SEED, run, KEY))
-        loop(policy.params(), state, draws, noise, local, table, 0, *room, mine)
-        found[run] = policy.estimates(state)
+    game = Game(policy, world, rounds, late_games.SEED, traffic=traffic)
+    found = np.empty((runs, world.arms))
+    for number in range(runs):
+        plays = np.zeros((2, world.arms), np.int64)
+        run = game.new_run(number, np.array([rounds]), np.zeros(1), plays)
+        game.loop(run)
+        found[number] = policy.at(world.arms).estimates(run.state)
     return found
 
 
@@ -388,7 +379,7 @@ def test_pending_decisions_keep_what_their_updates_read() -> None:
     assert kept_places(forgetful, 4)[3] == len(SHARED_SCALARS) + forgetful.layout.scalars.index(
         "covered"
     )
-    room = room_for(late_games.STRATA, 4, Traffic(delay=9), horizon=100)
+    room = pending_capacity(late_games.STRATA, 4, Traffic(delay=9), horizon=100)
     assert room == (10, OWN_FLOATS + 1 + 4, OWN_INTS + 4)
     # Decision t (from 0) is made after max(0, t - 4) observations; those of the last four rounds are not learned.
     found = estimates(Stamped(), Traffic(delay=4), rounds=20, runs=1)

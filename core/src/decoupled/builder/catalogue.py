@@ -7,14 +7,22 @@ import numpy as np
 
 from ..environments import AdaptiveAlternating, PunishLast
 from ..environments.base import Adversary
-from ..kernels import late, rounds, winner_law
+from ..kernels import feedback_delay, rounds, winner_law
 from ..kernels.betting import ArmTotals, Observed, PairTotals, add_observations
 from ..kernels.dispatch import Entries, compiled_entries, register
-from ..kernels.late import OWN_FLOATS, OWN_INTS, TOLD, Late, Rules, drive_late
+from ..kernels.feedback_delay import (
+    LABEL_SUMS,
+    OWN_FLOATS,
+    OWN_INTS,
+    Direct,
+    FeedbackQueue,
+    Rules,
+)
 from ..kernels.random import keyed
 from ..kernels.random.sampling import draw_loss
 from ..kernels.random.stream import uniform
-from ..kernels.rounds import RoundContexts, Table, against_best, drive, drive_in_context
+from ..kernels.rounds import Run, Table, against_best, play_rounds
+from ..kernels.worlds import ContextWorld, RoundContexts, TableWorld
 from ..native.load import full_name, name_of
 from ..policies import FTPL, Forgetting, Policy, strata
 from ..policies.contextual import state as contextual
@@ -104,10 +112,10 @@ def _common() -> Group:
         # What the round loops of policies in plain Python call.
         (uniform, (_stream(),)),
         (draw_loss, (0, 1.0, 0.5, _stream(), _stream())),
-        (late.clear, (_late(),)),
-        (late.explores, (_late().rules, _stream(), 0)),
-        (late._wait, (state, _late(), 0, 0, 1.0, 1.0)),
-        (late._copy, (state, _late(), 0, False)),
+        (feedback_delay.clear, (_queue(),)),
+        (feedback_delay.explores, (_queue().rules, _stream(), 0)),
+        (feedback_delay._wait, (state, _queue(), 0, 0, 1.0, 1.0)),
+        (feedback_delay._copy, (state, _queue(), 0, False)),
     )
     exports = [Export(name_of(function), function, arguments) for function, arguments in functions]
     for each in adversaries():
@@ -132,17 +140,34 @@ def _of_policy(policy: Policy) -> Group:
     if policy.contextual:  # for a learner that reads a log, and for simulations
         arguments = (policy.params(), policy.layout.new_state(ARMS), 0)
         exports.append(Export(full_name(name_of(fill_chances), named), fill_chances, arguments))
-        loop = full_name(name_of(drive_in_context), named)
-        exports.append(Export(loop, drive_in_context, _context_run(policy)))
+        contexts = RoundContexts(np.zeros(1, np.int64), np.zeros((1, ARMS)), 0, 0, 0)
+        exports.append(_loop(policy, ContextWorld(_table(), 0, contexts), Direct()))
     return Group(policy.label, tuple(exports), {named: [*map(name_of, functions)]})
 
 
 def _table_loops(policy: Policy) -> Iterator[Export]:
     """The loops over a table of losses, with feedback in the same round and with late feedback."""
-    named = name_of(policy.params_type)
+    world = TableWorld(_table(), 0, _stream(), _stream())
     often = ("decide", "update")  # what runs every round
-    yield Export(full_name(name_of(drive), named), drive, _table_run(policy), inlines=often)
-    yield Export(full_name(name_of(drive_late), named), drive_late, (*_table_run(policy), _late()))
+    yield _loop(policy, world, Direct())._replace(inlines=often)
+    yield _loop(policy, world, _queue())
+
+
+def _loop(policy: Policy, world: Any, feedback: Any) -> Export:
+    """The round loop of a policy in a kind of world, with a kind of feedback."""
+    run = Run(
+        params=policy.params(),
+        state=policy.layout.new_state(ARMS),
+        draws=_stream(),
+        world=world,
+        feedback=feedback,
+        horizon=1,
+        checkpoints=np.ones(1, np.int64),
+        regret=np.zeros(1),
+        plays=np.zeros((2, ARMS), np.int64),
+    )
+    kinds = (name_of(type(part)) for part in (run.params, world, feedback))
+    return Export(full_name(name_of(play_rounds), *kinds), play_rounds, (run,))
 
 
 def _entry_points(policy: Policy) -> Iterator[Export]:
@@ -168,25 +193,18 @@ def _stream() -> Any:
     return np.zeros(2, np.uint64)
 
 
-def _late() -> Late:
+def _queue() -> FeedbackQueue:
     rules = Rules(0, 1, 1, 0.0, 0.0, 1.0, 0, 0.0, 0.0, False, 0.0, 0, 0, 1.0)
-    floats, ints = np.zeros((1, OWN_FLOATS)), np.zeros((1, OWN_INTS), np.int64)
-    return Late(
-        rules, np.zeros(3, np.int64), floats, ints, _stream(), np.zeros((ARMS, 2)), np.zeros(TOLD)
+    return FeedbackQueue(
+        rules=rules,
+        kept=np.zeros(3, np.int64),
+        floats=np.zeros((1, OWN_FLOATS)),
+        ints=np.zeros((1, OWN_INTS), np.int64),
+        key=_stream(),
+        judge=np.zeros((ARMS, 2)),
+        label_sums=np.zeros(LABEL_SUMS),
     )
 
 
-def _table_run(policy: Policy) -> tuple[Any, ...]:
-    table = Table(np.zeros((1, ARMS)), np.zeros(1, np.int64))
-    streams = (_stream(), _stream(), _stream())
-    checkpoints, plays = np.ones(1, np.int64), np.zeros((2, ARMS), np.int64)
-    return (
-        *(policy.params(), policy.layout.new_state(ARMS), *streams),
-        *(table, 0, checkpoints, np.zeros(1), plays),
-    )
-
-
-def _context_run(policy: Policy) -> tuple[Any, ...]:
-    params, state, stream, _, _, table, *others = _table_run(policy)
-    contexts = RoundContexts(np.zeros(1, np.int64), np.zeros((1, ARMS)), 0, 0, 0)
-    return params, state, stream, table, contexts, *others
+def _table() -> Table:
+    return Table(np.zeros((1, ARMS)), np.zeros(1, np.int64))

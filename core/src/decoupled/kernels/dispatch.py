@@ -4,7 +4,8 @@ A policy registers three functions under the type of its parameter tuple. `init`
 the functions registered for the type of `params`. Compiled code picks them by type, so the choice costs nothing at
 run time and the machine code can be cached on disk.
 
-An adversary computes losses from past plays, inside the compiled loop. It registers its functions in the same way.
+An adversary computes losses from past plays, inside the compiled loop. It registers its functions in the same way, and so
+do the kinds of worlds and of feedback, which are all that differs between simulations.
 """
 
 from collections.abc import Callable
@@ -322,3 +323,132 @@ def _fill_losses(params: Any, memory: Any, t: Any, out: Any) -> Any:
 def _note_play(params: Any, memory: Any, t: Any, exploit: Any) -> Any:
     note = _adversaries[params.instance_class].note
     return lambda params, memory, t, exploit: note(params, memory, t, exploit)
+
+
+class WorldFunctions(NamedTuple):
+    """The functions of one kind of world, which the round loop calls in this order, as plain Python.
+
+    Attributes:
+        begin: `begin(world, state, t)` prepares round t = 0, 1, ... before the policy decides.
+        draw: `draw(world, t, arm)` returns the loss of the explored arm.
+        exploited: `exploited(world, t, arm)` notes what was exploited, and returns what it adds to the regret.
+        checkpoint: `checkpoint(world, checkpoint)` notes what the world counts at a checkpoint.
+    """
+
+    begin: Callable[..., None]
+    draw: Callable[..., float]
+    exploited: Callable[..., float]
+    checkpoint: Callable[..., None]
+
+
+_worlds: dict[type, WorldFunctions] = {}
+_compiled_worlds: dict[type, WorldFunctions] = {}
+
+
+def register_world(kind: type, functions: WorldFunctions) -> None:
+    """Register the functions of a kind of world. An interpreted loop calls them as they are."""
+    _worlds[kind] = functions
+    _compiled_worlds[kind] = WorldFunctions(*map(compiled, functions))
+    load.name_kind(kind)
+
+
+def begin_round(world: Any, state: State, t: int) -> None:
+    """Prepare a round, before the policy decides."""
+    _worlds[type(world)].begin(world, state, t)
+
+
+def draw_explored(world: Any, t: int, arm: int) -> float:
+    """Draw the loss of the explored arm."""
+    return _worlds[type(world)].draw(world, t, arm)
+
+
+def note_exploited(world: Any, t: int, arm: int) -> float:
+    """Note what was exploited, and return what it adds to the regret."""
+    return _worlds[type(world)].exploited(world, t, arm)
+
+
+def note_checkpoint(world: Any, checkpoint: int) -> None:
+    """Note what the world counts at a checkpoint."""
+    _worlds[type(world)].checkpoint(world, checkpoint)
+
+
+@overload(begin_round, strict=False)
+def _begin_round(world: Any, state: Any, t: Any) -> Any:
+    function = _compiled_worlds[world.instance_class].begin
+    return lambda world, state, t: function(world, state, t)
+
+
+@overload(draw_explored, strict=False)
+def _draw_explored(world: Any, t: Any, arm: Any) -> Any:
+    function = _compiled_worlds[world.instance_class].draw
+    return lambda world, t, arm: function(world, t, arm)
+
+
+@overload(note_exploited, strict=False)
+def _note_exploited(world: Any, t: Any, arm: Any) -> Any:
+    function = _compiled_worlds[world.instance_class].exploited
+    return lambda world, t, arm: function(world, t, arm)
+
+
+@overload(note_checkpoint, strict=False)
+def _note_checkpoint(world: Any, checkpoint: Any) -> Any:
+    function = _compiled_worlds[world.instance_class].checkpoint
+    return lambda world, checkpoint: function(world, checkpoint)
+
+
+class FeedbackFunctions(NamedTuple):
+    """The functions of one kind of feedback, which the round loop calls, as plain Python.
+
+    Attributes:
+        clear: `clear(feedback)` forgets what an earlier run left pending.
+        send: `send(feedback, params, state, t, arm, weight, loss)` learns what arrives in round t. It returns whether the
+            round explored.
+    """
+
+    clear: Callable[..., None]
+    send: Callable[..., bool]
+
+
+_feedbacks: dict[type, FeedbackFunctions] = {}
+_compiled_feedbacks: dict[type, FeedbackFunctions] = {}
+
+
+def register_feedback(kind: type, functions: FeedbackFunctions) -> None:
+    """Register the functions of a kind of feedback. An interpreted loop calls them as they are."""
+    _feedbacks[kind] = functions
+    # What learns is not cached on disk: the parameters may be a user's, which no other process can load.
+    send = translate(functions.send, keep=False, counting=False)
+    _compiled_feedbacks[kind] = FeedbackFunctions(compiled(functions.clear), send)
+    load.name_kind(kind)
+
+
+def clear_feedback(feedback: Any) -> None:
+    """Forget what an earlier run left pending."""
+    _feedbacks[type(feedback)].clear(feedback)
+
+
+def send_feedback(
+    feedback: Any, params: Any, state: State, t: int, arm: int, weight: float, loss: float
+) -> bool:
+    """Learn what arrives in a round, and return whether the round explored."""
+    return _feedbacks[type(feedback)].send(feedback, params, state, t, arm, weight, loss)
+
+
+@overload(clear_feedback, strict=False)
+def _clear_feedback(feedback: Any) -> Any:
+    function = _compiled_feedbacks[feedback.instance_class].clear
+    return lambda feedback: function(feedback)
+
+
+@overload(send_feedback)
+def _send_feedback(
+    feedback: Any, params: Any, state: Any, t: Any, arm: Any, weight: Any, loss: Any
+) -> Any:
+    function = _compiled_feedbacks[feedback.instance_class].send
+
+    def implementation(
+        feedback: Any, params: Any, state: Any, t: Any, arm: Any, weight: Any, loss: Any
+    ) -> Any:
+        return function(feedback, params, state, t, arm, weight, loss)
+
+    return implementation

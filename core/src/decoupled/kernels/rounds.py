@@ -1,4 +1,7 @@
-"""The round loop: one policy in one environment, for a whole horizon.
+"""The round loop: one policy in one world, for a whole horizon.
+
+There is one loop. What differs between worlds, and between prompt and late feedback, is chosen by type when the loop is
+compiled: see `dispatch`, `worlds` and `feedback_delay`.
 
 Each round uses the same amount of the noise stream whatever is played, so every policy meets the same losses.
 Regret is computed from mean losses.
@@ -9,10 +12,19 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from ..base.arrays import Floats, Ints, Words
-from .dispatch import Memory, decide, fill_losses, init, note_play, update
+from .dispatch import (
+    begin_round,
+    clear_feedback,
+    decide,
+    draw_explored,
+    init,
+    note_checkpoint,
+    note_exploited,
+    send_feedback,
+)
 from .jit import compiled
 from .lazy_numba import on_cpu, overload
-from .random.sampling import BERNOULLI, draw_loss
+from .random.sampling import BERNOULLI
 from .state import State
 
 EXPLOITED, EXPLORED = range(2)  # rows of the counts of plays
@@ -58,130 +70,60 @@ def _count_together(plays: Any, row: Any, arm: Any) -> Any:
     return implementation
 
 
-@compiled
-def drive(
-    params: Any,
-    state: State,
-    stream: Words,
-    noise: Words,
-    local: Words,
-    table: Table,
-    best: int,
-    checkpoints: Ints,
-    regret: Floats,
-    plays: Ints,
-) -> None:
-    """Run every round of `table`. Fill `regret` against arm `best`, and `plays` (exploited, explored).
+class Run(NamedTuple):
+    """One run of one policy: what the round loop takes.
 
-    `local` is work space for two words.
+    Attributes:
+        params: the parameters of the policy.
+        state: its state, before the first round.
+        draws: the stream of its random numbers.
+        world: where losses come from: one of the types in `kernels.worlds`.
+        feedback: how losses reach the policy: `Direct` or a `FeedbackQueue`.
+        horizon: how many rounds are played.
+        checkpoints: the rounds after which regret is recorded. The last is the horizon.
+        regret: to fill, at each checkpoint.
+        plays: how often each arm was exploited and explored (2 x arms), to add to.
     """
-    init(params, state)
-    rows, row_at = table.rows, table.row_at
-    so_far = 0.0
-    checkpoint = 0
-    upcoming = checkpoints[0]
-    for t in range(len(row_at)):
-        row = row_at[t]
-        exploit, explore, weight, _ = decide(params, state, stream)
-        loss = draw_loss(table.noise, table.concentration, rows[row, explore], noise, local)
-        update(params, state, explore, weight, loss)
-        so_far += rows[row, exploit] - rows[row, best]
-        count(plays, EXPLOITED, exploit)
-        count(plays, EXPLORED, explore)
-        if t + 1 == upcoming:
-            regret[checkpoint] = so_far
-            checkpoint += 1
-            upcoming = checkpoints[checkpoint] if checkpoint < len(checkpoints) else 0
 
-
-class RoundContexts(NamedTuple):
-    """The contexts of the rounds, and where the state of a contextual policy has room for one."""
-
-    segment_at: Ints  # of each round
-    numbers: Floats  # of each row, rows x numbers
-    wanted: int  # the place of the scalar for the number of the segment
-    numbers_at: int  # the place of the first number
-    entering: int  # the place of the scalar that tells the policy that a context was written
+    params: Any
+    state: State
+    draws: Words
+    world: Any
+    feedback: Any
+    horizon: int
+    checkpoints: Ints
+    regret: Floats
+    plays: Ints
 
 
 @compiled
-def drive_in_context(
-    params: Any,
-    state: State,
-    stream: Words,
-    table: Table,
-    contexts: RoundContexts,
-    best: int,
-    checkpoints: Ints,
-    regret: Floats,
-    plays: Ints,
-) -> None:
-    """Like `drive`, with the context of each round and losses without noise: what a learner does."""
-    init(params, state)
-    rows, row_at, scalars = table.rows, table.row_at, state.scalars
-    so_far = 0.0
-    checkpoint = 0
-    upcoming = checkpoints[0]
-    for t in range(len(row_at)):
-        row = row_at[t]
-        scalars[contexts.wanted] = contexts.segment_at[t]
-        for each in range(contexts.numbers.shape[1]):
-            scalars[contexts.numbers_at + each] = contexts.numbers[row, each]
-        scalars[contexts.entering] = 1.0
-        exploit, explore, weight, _ = decide(params, state, stream)
-        update(params, state, explore, weight, rows[row, explore])
-        so_far += rows[row, exploit] - rows[row, best]
-        count(plays, EXPLOITED, exploit)
-        count(plays, EXPLORED, explore)
-        if t + 1 == upcoming:
-            regret[checkpoint] = so_far
-            checkpoint += 1
-            upcoming = checkpoints[checkpoint] if checkpoint < len(checkpoints) else 0
+def play_rounds(run: Run) -> None:
+    """Play every round of a run, which fills its `regret` and adds to its `plays`.
 
-
-@compiled
-def drive_adaptive(
-    params: Any,
-    state: State,
-    stream: Words,
-    noise: Words,
-    local: Words,
-    adversary: Any,
-    memory: Memory,
-    horizon: int,
-    losses: Floats,
-    arm_sums: Floats,
-    checkpoints: Ints,
-    suffered: Floats,
-    arm_losses: Floats,
-    plays: Ints,
-) -> None:
-    """Run `horizon` rounds against an adversary, with Bernoulli losses.
-
-    At each checkpoint, `suffered` is the policy's loss so far and `arm_losses` (checkpoints x arms) is what each arm
-    would have cost on the same losses. `losses`, `arm_sums` and `local` are work space.
+    Against an adversary, `regret` is the loss suffered so far until `against_best` has found the best arm.
     """
+    params, state, world, feedback = run.params, run.state, run.world, run.feedback
+    checkpoints = run.checkpoints
     init(params, state)
-    so_far = 0.0
+    clear_feedback(feedback)
+    regret = 0.0
     checkpoint = 0
-    upcoming = checkpoints[0]
-    for t in range(horizon):
-        fill_losses(adversary, memory, t, losses)
-        exploit, explore, weight, _ = decide(params, state, stream)
-        loss = draw_loss(BERNOULLI, 1.0, losses[explore], noise, local)
-        update(params, state, explore, weight, loss)
-        note_play(adversary, memory, t, exploit)
-        so_far += losses[exploit]
-        for arm in range(len(losses)):
-            arm_sums[arm] += losses[arm]
-        count(plays, EXPLOITED, exploit)
-        count(plays, EXPLORED, explore)
-        if t + 1 == upcoming:
-            suffered[checkpoint] = so_far
-            for arm in range(len(losses)):
-                arm_losses[checkpoint, arm] = arm_sums[arm]
+    next_checkpoint = checkpoints[0]
+    for t in range(run.horizon):
+        begin_round(world, state, t)
+        exploit, explore, weight, _ = decide(params, state, run.draws)
+        # Drawn in every round, so that all policies meet the same losses, whatever happens to the feedback.
+        loss = draw_explored(world, t, explore)
+        has_explored = send_feedback(feedback, params, state, t, explore, weight, loss)
+        count(run.plays, EXPLOITED, exploit)
+        if has_explored:
+            count(run.plays, EXPLORED, explore)
+        regret += note_exploited(world, t, exploit)
+        if t + 1 == next_checkpoint:
+            run.regret[checkpoint] = regret
+            note_checkpoint(world, checkpoint)
             checkpoint += 1
-            upcoming = checkpoints[checkpoint] if checkpoint < len(checkpoints) else 0
+            next_checkpoint = checkpoints[checkpoint] if checkpoint < len(checkpoints) else 0
 
 
 @compiled

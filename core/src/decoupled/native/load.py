@@ -175,9 +175,20 @@ def admit(kind: type, functions: Iterable[Any]) -> bool:
     return True
 
 
+def name_kind(kind: type) -> None:
+    """Let a type of this package tell machine code apart; what is compiled for it belongs to the sources of the library."""
+    _names[kind] = name_of(kind)
+
+
 def admitted(arguments: tuple[Any, ...]) -> tuple[type, ...]:
-    """The types of the arguments for which shipped code is allowed."""
-    return tuple(type(each) for each in arguments if type(each) in _names)
+    """The types of the arguments for which shipped code is allowed, also of those within a named tuple."""
+    kinds: list[type] = []
+    for argument in arguments:
+        if type(argument) in _names:
+            kinds.append(type(argument))
+        elif isinstance(argument, tuple):
+            kinds.extend(admitted(argument))
+    return tuple(kinds)
 
 
 def why_not() -> str | None:

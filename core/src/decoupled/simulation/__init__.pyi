@@ -3,7 +3,7 @@ from . import baselines as baselines
 from .api import run_plan as run_plan
 from .api import simulate as simulate
 from .cpu import run_block as run_block
-from .cpu import world as world
+from .cpu import table_and_best as table_and_best
 from .draws import draws_per_round as draws_per_round
 from .intervals import Band as Band
 from .intervals import checked_band as checked_band

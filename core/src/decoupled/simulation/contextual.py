@@ -4,11 +4,11 @@ With keys, a learner plays the game, as behind real traffic, so a round takes so
 change the losses: an adversary that watches what is served could learn a key's draws, and no bound holds then.
 
 On a `ContextTable`, runs have an order of their own, and a context in every round.
-Policies that are blind to the context play the loop of every table. A contextual policy has a loop that does what its
+Policies that are blind to the context play in the world of every table. A contextual policy has a world that does what its
 learner does, which a test compares with it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -19,15 +19,16 @@ from ..environments.base import Adversary
 from ..environments.context_table import check_columns
 from ..errors import ParameterError, UnsupportedError
 from ..kernels.context import MISSING
+from ..kernels.feedback_delay import Direct
 from ..kernels.random.sampling import NONE, draw_loss
 from ..kernels.random.stream import secret_of
-from ..kernels.rounds import RoundContexts, Table
-from ..learner.context import Contexts
+from ..kernels.rounds import Run, Table
+from ..kernels.worlds import ContextWorld, RoundContexts, TableWorld
 from ..learner.learner import Learner
 from ..policies import Policy
 from ..policies.contextual.state import NUMBERS_AT, S
 from .baseline import Baseline, TableRun
-from .traffic import DIRECT, DRAWS, KEY, Traffic, stream_of
+from .traffic import DIRECT, DRAWS, KEY, Traffic
 
 
 def check_keys(traffic: Traffic, environment: Environment) -> None:
@@ -138,27 +139,32 @@ def best_arm(table: ContextTable, row_at: Ints) -> int:
     return int((np.bincount(row_at, minlength=len(table.losses)) @ table.losses).argmin())
 
 
-def play_blind(
-    policy: Policy, loop: Callable[..., None], rows: Floats, draws: Words, run: TableRun
-) -> None:
-    """Play the rounds of a run with a policy that is blind to the context, in its form for the number of arms."""
-    state = policy.layout.new_state(rows.shape[1], secret_of(draws))
-    words, local = np.ones(2, np.uint64), np.zeros(2, np.uint64)  # recorded losses have no noise
-    table = Table(rows, np.ascontiguousarray(run.row_at), NONE)
-    found = run.best, run.checkpoints, run.regret, run.plays
-    loop(policy.params(), state, draws, words, local, table, *found)
-
-
-def play_in_context(policy: Policy, loop: Callable[..., None], run: TableRun) -> None:
-    """Play one run with a contextual policy in the loop `drive_in_context`, as a learner would."""
-    form: Any = policy
-    draws = stream_of(run.seed, run.number, DRAWS)
-    state = Contexts.room(form, form.layout.new_state(run.table.arms, secret_of(draws)))
-    found = _contexts(form, run.table, run.row_at)
-    played = Table(np.array(run.table.losses), run.row_at, NONE)
-    loop(
-        form.params(), state, draws, played, found, run.best, run.checkpoints, run.regret, run.plays
+def blind_run(policy: Policy, rows: Floats, draws: Words, run: TableRun) -> Run:
+    """A run of a policy that is blind to the context, in its form for the number of arms."""
+    # Recorded losses have no noise, and so the stream of the noise is never read.
+    world = TableWorld(
+        table=Table(rows, np.ascontiguousarray(run.row_at), NONE),
+        best=run.best,
+        noise=np.ones(2, np.uint64),
+        scratch=np.zeros(2, np.uint64),
     )
+    return Run(
+        params=policy.params(),
+        state=policy.layout.new_state(rows.shape[1], secret_of(draws)),
+        draws=draws,
+        world=world,
+        feedback=Direct(),
+        horizon=len(run.row_at),
+        checkpoints=run.checkpoints,
+        regret=run.regret,
+        plays=run.plays,
+    )
+
+
+def context_world(policy: Policy, table: ContextTable, row_at: Ints, best: int) -> ContextWorld:
+    """The rounds of a run with their contexts, for a contextual policy."""
+    played = Table(np.array(table.losses), row_at, NONE)
+    return ContextWorld(played, best, _contexts(policy, table, row_at))
 
 
 def _contexts(policy: Any, table: ContextTable, row_at: Ints) -> RoundContexts:

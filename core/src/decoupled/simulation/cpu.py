@@ -1,9 +1,8 @@
 """Running a block on the CPU: the result depends only on the plan and the run numbers."""
 
 from collections.abc import Callable
-from functools import cache, lru_cache
-from types import FunctionType
-from typing import Any, NamedTuple, TypeAlias
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,16 +10,19 @@ from ..base.arrays import Floats, Ints, Words
 from ..environments import ContextTable, Environment
 from ..environments.base import Adversary
 from ..errors import ParameterError
+from ..kernels.feedback_delay import Direct, FeedbackQueue
 from ..kernels.jit import is_ours, translate
-from ..kernels.late import drive_adaptive_late, drive_late, learn_arrived
 from ..kernels.lazy_numba import compiling_for
+from ..kernels.random.sampling import NONE
 from ..kernels.random.stream import secret_of
-from ..kernels.rounds import Table, against_best, drive, drive_adaptive, drive_in_context
+from ..kernels.rounds import Run, Table, against_best, play_rounds
+from ..kernels.worlds import AdversaryWorld, ContextWorld, TableWorld
+from ..learner.context import Contexts
 from ..policies import Policy
 from .admission import find_outside, outside_range
 from .baseline import Baseline, TableRun
-from .contextual import best_arm, play_blind, play_in_context, play_keyed
-from .traffic import DIRECT, DRAWS, KEY, LOSS_NOISE, Traffic, new_late, stream_of
+from .contextual import best_arm, context_world, play_keyed, sees_context
+from .traffic import DIRECT, DRAWS, KEY, LOSS_NOISE, Traffic, new_queue, stream_of
 
 
 class BlockResult(NamedTuple):
@@ -31,16 +33,10 @@ class BlockResult(NamedTuple):
     switches: Floats | None = None
 
 
-# Plays one run. Arguments: the policy's draws, the environment's noise, what follows the arguments of the loop if
-# feedback is not direct, regret to fill, plays to add to.
-Player: TypeAlias = Callable[[Words, Words, tuple[Any, ...], Floats, Ints], None]
-
-
-# The same loops for policies and adversaries from outside the package, whose machine code is not cached.
-_UNCACHED: dict[Any, Any] = {
-    loop: translate(getattr(loop, "py_func", loop), keep=False, counting=False)
-    for loop in (drive, drive_adaptive, drive_late, drive_adaptive_late)
-}
+# The loop for policies and adversaries from outside the package, whose machine code is not cached.
+_uncached_loop: Any = translate(
+    getattr(play_rounds, "py_func", play_rounds), keep=False, counting=False
+)
 
 
 def run_block(
@@ -62,45 +58,140 @@ def run_block(
     """
     regret, switches = np.empty((2, last - first, len(checkpoints)))
     plays = np.zeros((2, environment.arms), np.int64)
-    if isinstance(environment, ContextTable) and (
-        environment.order == "shuffled" or policy.contextual
-    ):
-        for at, run in enumerate(range(first, last)):
-            row_at = environment.row_at(horizon, seed, run)
-            best = best_arm(environment, row_at)
-            one = TableRun(environment, row_at, best, checkpoints, seed, run, regret[at], plays)
-            _play_table(policy, one)
-        return BlockResult(regret, plays)
     if traffic.keys:
-        known = world(environment, horizon)
+        known = table_and_best(environment, horizon)
         for at, run in enumerate(range(first, last)):
             noise, found = stream_of(seed, run, LOSS_NOISE), (regret[at], plays, switches[at])
             play_keyed(policy, *known, noise, checkpoints, seed, run, traffic, found)
         return BlockResult(regret, plays, switches)
-    policy = policy.at(environment.arms)
-    policy.register()  # also in a process that has not seen the policy
-    player = _adaptive_player if isinstance(environment, Adversary) else _table_player
-    play = player(policy, environment, horizon, checkpoints, traffic)
-    late = None if traffic.direct else new_late(policy, environment.arms, traffic, horizon)
-    for at, run in enumerate(range(first, last)):
-        noise, draws = run_streams(seed, run)
-        more = () if late is None else (late._replace(key=stream_of(seed, run, KEY)),)
-        play(draws, noise, more, regret[at], plays)
+    if isinstance(policy, Baseline):  # which plays by itself, since it may read the whole table
+        table: Any = environment
+        for place, number in enumerate(range(first, last)):
+            row_at = table.row_at(horizon, seed, number)
+            best = best_arm(table, row_at)
+            policy.play(
+                TableRun(
+                    table=table,
+                    row_at=row_at,
+                    best=best,
+                    checkpoints=checkpoints,
+                    seed=seed,
+                    number=number,
+                    regret=regret[place],
+                    plays=plays,
+                )
+            )
+        return BlockResult(regret, plays)
+    game = Game(policy, environment, horizon, seed, traffic=traffic)
+    for place, number in enumerate(range(first, last)):
+        run = game.new_run(number, checkpoints, regret[place], plays)
+        game.loop(run)
+        game.finish(run, number)
     return BlockResult(regret, plays)
 
 
-def _play_table(policy: Policy, run: TableRun) -> None:
-    """Play one run in an order of its own, with contexts for those who see them."""
-    if isinstance(policy, Baseline):
-        policy.play(run)
-        return
-    form = policy.at(run.table.arms)
-    form.register()  # also in a process that has not seen the policy
-    if policy.contextual:
-        play_in_context(form, drive_in_context, run)
-    else:
-        rows, draws = run.table.table(1).rows, stream_of(run.seed, run.number, DRAWS)
-        play_blind(form, table_loop(form), rows, draws, run)
+class Game:
+    """One policy in one environment, which makes the runs that the loop plays."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        environment: Environment,
+        horizon: int,
+        seed: int,
+        *,
+        traffic: Traffic = DIRECT,
+    ) -> None:
+        self._policy = policy.at(environment.arms)
+        self._policy.register()  # also in a process that has not seen the policy
+        self._environment: Any = environment
+        self._horizon = horizon
+        self._seed = seed
+        self._queue = None
+        code: tuple[Any, ...] = ()
+        if isinstance(environment, Adversary):
+            environment.prepare()
+            code = (environment.params_type, *environment.functions)
+        if not traffic.direct:
+            self._queue = new_queue(self._policy, environment.arms, traffic, horizon)
+            compiling_for(f"{type(policy).__name__} with {traffic.label}")
+        self.loop = loop_for(self._policy, *code)
+
+    def new_run(self, number: int, checkpoints: Ints, regret: Floats, plays: Ints) -> Run:
+        """A run before its first round, with streams of its own and the arrays to fill."""
+        policy: Any = self._policy
+        draws = stream_of(self._seed, number, DRAWS)
+        state = policy.layout.new_state(self._environment.arms, secret_of(draws))
+        if sees_context(policy, self._environment):
+            state = Contexts.room(policy, state)
+        feedback: Direct | FeedbackQueue = Direct()
+        if self._queue is not None:
+            feedback = self._queue._replace(key=stream_of(self._seed, number, KEY))
+        return Run(
+            params=policy.params(),
+            state=state,
+            draws=draws,
+            world=self._new_world(number, len(checkpoints)),
+            feedback=feedback,
+            horizon=self._horizon,
+            checkpoints=checkpoints,
+            regret=regret,
+            plays=plays,
+        )
+
+    def _new_world(
+        self, number: int, checkpoints: int
+    ) -> TableWorld | ContextWorld | AdversaryWorld:
+        environment, policy = self._environment, self._policy
+        noise, scratch = stream_of(self._seed, number, LOSS_NOISE), np.zeros(2, np.uint64)
+        if isinstance(environment, Adversary):
+            return AdversaryWorld(
+                params=environment.params(),
+                memory=environment.memory(),
+                noise=noise,
+                scratch=scratch,
+                losses=np.zeros(environment.arms),
+                arm_sums=np.zeros(environment.arms),
+                arm_losses=np.empty((checkpoints, environment.arms)),
+            )
+        if not isinstance(environment, ContextTable) or (
+            environment.order == "given" and not policy.contextual
+        ):  # the same rounds in every run
+            table, best = table_and_best(environment, self._horizon)
+            return TableWorld(table, best, noise, scratch)
+        row_at = environment.row_at(self._horizon, self._seed, number)
+        best = best_arm(environment, row_at)
+        if policy.contextual:
+            return context_world(policy, environment, row_at, best)
+        table = Table(environment.table(1).rows, np.ascontiguousarray(row_at), NONE)
+        return TableWorld(table, best, noise, scratch)
+
+    def finish(self, run: Run, number: int) -> None:
+        """Turn losses against an adversary into regret; an error if the adversary left [0, 1]."""
+        if not isinstance(run.world, AdversaryWorld):
+            return
+        arm_losses = run.world.arm_losses
+        if against_best(run.checkpoints, arm_losses, run.regret):
+            return
+
+        def replay(rounds: Ints) -> Floats:
+            ignored = np.empty(len(rounds)), np.zeros_like(run.plays)
+            same = self.new_run(number, rounds, *ignored)._replace(horizon=int(rounds[-1]))
+            self.loop(same)
+            losses: Floats = same.world.arm_losses
+            return losses
+
+        outside = find_outside(replay, run.checkpoints, arm_losses)
+        raise outside_range(self._environment, outside)
+
+
+def loop_for(policy: Policy, *code: Any) -> Callable[[Run], None]:
+    """The round loop for a policy, and perhaps for the `code` of an adversary."""
+    if policy.in_python:
+        # As plain Python. What does not call the policy stays machine code.
+        return getattr(play_rounds, "py_func", play_rounds)
+    is_cached = is_ours(policy.params_type, *policy.functions, *code)
+    return play_rounds if is_cached else _uncached_loop
 
 
 def run_streams(seed: int, run: int) -> tuple[Words, Words]:
@@ -109,11 +200,11 @@ def run_streams(seed: int, run: int) -> tuple[Words, Words]:
 
 
 @lru_cache(maxsize=4)
-def world(environment: Environment, horizon: int) -> tuple[Table, int]:
+def table_and_best(environment: Environment, horizon: int) -> tuple[Table, int]:
     """The table of an environment, and its best fixed arm by mean loss over the whole horizon.
 
     >>> import decoupled as dc
-    >>> table, best = world(dc.environments.Bernoulli(rewards=[0.2, 0.7]), horizon=10)
+    >>> table, best = table_and_best(dc.environments.Bernoulli(rewards=[0.2, 0.7]), horizon=10)
     >>> table.rows.round(1).tolist(), best
     ([[0.8, 0.3]], 1)
     """
@@ -141,83 +232,3 @@ def checked_table(environment: Environment, horizon: int) -> Table:
     if found:
         raise ParameterError(f"{what}.{found}; fix the environment")
     return table._replace(rows=rows, row_at=row_at)
-
-
-def table_loop(policy: Policy, traffic: Traffic = DIRECT) -> Callable[..., None]:
-    """The round loop for a policy; see `drive` for its arguments."""
-    return _loop_for(policy, traffic, drive, drive_late)
-
-
-def _loop_for(
-    policy: Policy, traffic: Traffic, direct: Any, late: Any, *code: Any
-) -> Callable[..., None]:
-    """One of two loops, for a policy and perhaps the `code` of an adversary."""
-    loop: Callable[..., None] = direct if traffic.direct else late
-    if not traffic.direct:
-        compiling_for(f"{type(policy).__name__} with {traffic.label}")
-    if policy.in_python:
-        return interpreted(loop)
-    return loop if is_ours(policy.params_type, *policy.functions, *code) else _UNCACHED[loop]
-
-
-def _table_player(
-    policy: Policy, environment: Environment, horizon: int, checkpoints: Ints, traffic: Traffic
-) -> Player:
-    table, best = world(environment, horizon)
-    loop = table_loop(policy, traffic)
-    params, layout, arms = policy.params(), policy.layout, environment.arms
-    local = np.zeros(2, np.uint64)
-
-    def play(
-        draws: Words, noise: Words, more: tuple[Any, ...], regret: Floats, plays: Ints
-    ) -> None:
-        state = layout.new_state(arms, secret_of(draws))
-        loop(params, state, draws, noise, local, table, best, checkpoints, regret, plays, *more)
-
-    return play
-
-
-def _adaptive_player(
-    policy: Policy, environment: Any, horizon: int, checkpoints: Ints, traffic: Traffic
-) -> Player:
-    environment.prepare()
-    code = environment.params_type, *environment.functions
-    loop = _loop_for(policy, traffic, drive_adaptive, drive_adaptive_late, *code)
-    params, adversary, arms = policy.params(), environment.params(), environment.arms
-    local, losses = np.zeros(2, np.uint64), np.zeros(arms)
-    arm_losses = np.empty((len(checkpoints), arms))
-
-    def game(draws: Words, noise: Words, at: Ints, *found: Any) -> None:
-        state = policy.layout.new_state(arms, secret_of(draws))
-        memory, sums = environment.memory(), np.zeros(arms)
-        world = (params, state, draws, noise, local, adversary, memory, int(at[-1]))
-        loop(*world, losses, sums, at, *found)
-
-    def play(
-        draws: Words, noise: Words, more: tuple[Any, ...], regret: Floats, plays: Ints
-    ) -> None:
-        first_draws, first_noise = draws.copy(), noise.copy()
-
-        def again(at: Ints) -> Floats:
-            of_arms = np.empty((len(at), arms))
-            streams, ignored = (first_draws.copy(), first_noise.copy()), np.empty(len(at))
-            game(*streams, at, ignored, of_arms, np.zeros_like(plays), *more)
-            return of_arms
-
-        game(draws, noise, checkpoints, regret, arm_losses, plays, *more)
-        if not against_best(checkpoints, arm_losses, regret):
-            raise outside_range(environment, find_outside(again, checkpoints, arm_losses))
-
-    return play
-
-
-@cache
-def interpreted(loop: Any) -> Callable[..., None]:
-    """A round loop as plain Python, for a policy that is. What does not depend on the policy stays machine code."""
-    source = getattr(loop, "py_func", loop)
-    # The one function that a loop calls, and that calls the policy in its turn.
-    known = {
-        **source.__globals__,
-        learn_arrived.__name__: getattr(learn_arrived, "py_func", learn_arrived),
-    }
-    return FunctionType(source.__code__, known, source.__name__)

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..base.arrays import Floats, Ints, Words
+from ..base.arrays import Ints, Words
 from ..base.validation import MOST_ROUNDS, as_float, number_from, number_in, share_of, whole_number
 from ..errors import ParameterError, near_name
-from ..kernels import late
-from ..kernels.late import Late, Rules
+from ..kernels import feedback_delay
+from ..kernels.feedback_delay import FeedbackQueue, Rules
 from ..kernels.random.stream import new_stream
 from ..learner.labels import Labels, checked_labels
 from ..policies import Policy
@@ -135,18 +135,25 @@ class Traffic:
 
     def rules(self) -> Rules:
         """The rules as numbers."""
-        law, low, span, tail = late.CONSTANT, 0, 1, -1.0
+        law, low, span, tail = feedback_delay.CONSTANT, 0, 1, -1.0
         if isinstance(self.delay, int):
             low = self.delay
         elif self.delay[0] == "uniform":
-            law, low, span = late.UNIFORM, self.delay[1], self.delay[2] - self.delay[1] + 1
+            law, low, span = (
+                feedback_delay.UNIFORM,
+                self.delay[1],
+                self.delay[2] - self.delay[1] + 1,
+            )
         else:
-            law, tail = late.GEOMETRIC, _tail(self.delay[1])
+            law, tail = feedback_delay.GEOMETRIC, _tail(self.delay[1])
         altered: tuple[Any, ...] = self.reported or ("exact",)
         how, first, second, *_ = (*altered, 0.0, 0.0)
-        report = {"exact": late.EXACT, "flip": late.FLIP, "noise": late.NOISE, "scale": late.SCALE}[
-            how
-        ]
+        report = {
+            "exact": feedback_delay.EXACT,
+            "flip": feedback_delay.FLIP,
+            "noise": feedback_delay.NOISE,
+            "scale": feedback_delay.SCALE,
+        }[how]
         wanted = self.labels or Labels(first=0)
         label_share = 0.0 if self.labels is None else wanted.share
         told = self.judge is not None, label_share, wanted.first, self.label_delay, wanted.width
@@ -265,7 +272,7 @@ def traffic_of(values: Mapping[str, Any]) -> Traffic:
     return Traffic(**{name: values[name] for name in NAMES if name in values})
 
 
-class Room(NamedTuple):
+class PendingCapacity(NamedTuple):
     """What the pending decisions of a run take: slots, and the columns of their floats and ints."""
 
     slots: int
@@ -303,16 +310,20 @@ def kept_places(policy: Policy, arms: int) -> Ints:
     )
 
 
-def room_for(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> Room:
+def pending_capacity(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> PendingCapacity:
     """The room that pending decisions of a policy take."""
     scalars, floats, ints = kept_places(policy, arms)[:3].tolist()
     slots = traffic.slots(horizon)
-    return Room(slots, late.OWN_FLOATS + scalars + floats * arms, late.OWN_INTS + ints * arms)
+    return PendingCapacity(
+        slots=slots,
+        floats=feedback_delay.OWN_FLOATS + scalars + floats * arms,
+        ints=feedback_delay.OWN_INTS + ints * arms,
+    )
 
 
 def pending_bytes(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> int:
     """The memory of the pending decisions of a run; none if feedback is direct."""
-    return 0 if traffic.direct else room_for(policy, arms, traffic, horizon).bytes()
+    return 0 if traffic.direct else pending_capacity(policy, arms, traffic, horizon).bytes()
 
 
 def check_traffic(traffic: Traffic, policies: tuple[Policy, ...], arms: int, horizon: int) -> None:
@@ -329,7 +340,7 @@ def check_traffic(traffic: Traffic, policies: tuple[Policy, ...], arms: int, hor
             raise ParameterError.of(
                 "slice", traffic.slice, rule, "leave out one of them, or use missing="
             )
-        needed = room_for(policy.at(arms), arms, traffic, horizon).bytes()
+        needed = pending_capacity(policy.at(arms), arms, traffic, horizon).bytes()
         if needed > MOST_BYTES:
             rule = (
                 f"needs {needed:,} bytes for pending decisions of {policy.label} with {arms} arms"
@@ -340,14 +351,18 @@ def check_traffic(traffic: Traffic, policies: tuple[Policy, ...], arms: int, hor
             )
 
 
-def new_late(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> Late:
-    """The rules for compiled code, and room for pending decisions."""
-    room = room_for(policy, arms, traffic, horizon)
-    floats: Floats = np.zeros((room.slots, room.floats))
-    ints: Ints = np.zeros((room.slots, room.ints), np.int64)
-    judge: Floats = np.broadcast_to(traffic.judge or (0.0, 1.0), (arms, 2)).copy()
-    places, key = kept_places(policy, arms), np.zeros(2, np.uint64)
-    return Late(traffic.rules(), places, floats, ints, key, judge, np.zeros(late.TOLD))
+def new_queue(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> FeedbackQueue:
+    """The rules for compiled code, and room for pending decisions. The key belongs to a run."""
+    capacity = pending_capacity(policy, arms, traffic, horizon)
+    return FeedbackQueue(
+        rules=traffic.rules(),
+        kept=kept_places(policy, arms),
+        floats=np.zeros((capacity.slots, capacity.floats)),
+        ints=np.zeros((capacity.slots, capacity.ints), np.int64),
+        key=np.zeros(2, np.uint64),
+        judge=np.broadcast_to(traffic.judge or (0.0, 1.0), (arms, 2)).copy(),
+        label_sums=np.zeros(feedback_delay.LABEL_SUMS),
+    )
 
 
 LOSS_NOISE, DRAWS, KEY = range(3)  # the children of a run's seed; the last is for these rules

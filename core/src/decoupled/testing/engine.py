@@ -13,13 +13,15 @@ from ..base.validation import whole_number
 from ..decision import Arm, Decision
 from ..environments import LossTable
 from ..errors import ParameterError
+from ..kernels.feedback_delay import Direct
 from ..kernels.random.sampling import KINDS
 from ..kernels.random.stream import new_stream, uniform
-from ..kernels.rounds import Table
+from ..kernels.rounds import Run, Table
 from ..kernels.state import ROUND, State
+from ..kernels.worlds import TableWorld
 from ..learner.learner import Learner
 from ..policies import Forgetting, Policy
-from ..simulation.cpu import run_block, run_streams, table_loop
+from ..simulation.cpu import loop_for, run_block, run_streams
 from .case import HISTORY, Case, arm_place
 from .parts import DrawnRound, check_interpreted, check_parts, checked_draw
 
@@ -220,16 +222,26 @@ def check_endurance(case: Case) -> None:
     """
     if case.policy.interpreted:
         return
-    loop, arms, rounds = table_loop(case.policy), case.arms, case.rounds
+    loop, arms, rounds = loop_for(case.policy), case.arms, case.rounds
     if case.policy.in_python:
         rounds = min(rounds, MOST_IN_PYTHON)
     for losses in (np.zeros(arms), np.ones(arms), 1.0 - np.eye(arms)[arms // 2]):
         state = case.policy.layout.new_state(arms)
         noise, draws = run_streams(case.seed, 0)
         table = Table(losses.reshape(1, arms), np.zeros(rounds, np.int64), KINDS.index("none"))
-        regret, plays = np.zeros(1), np.zeros((2, arms), np.int64)
-        ends, local = np.array([rounds]), np.zeros(2, np.uint64)
-        loop(case.policy.params(), state, draws, noise, local, table, 0, ends, regret, plays)
+        loop(
+            Run(
+                params=case.policy.params(),
+                state=state,
+                draws=draws,
+                world=TableWorld(table, best=0, noise=noise, scratch=np.zeros(2, np.uint64)),
+                feedback=Direct(),
+                horizon=rounds,
+                checkpoints=np.array([rounds]),
+                regret=np.zeros(1),
+                plays=np.zeros((2, arms), np.int64),
+            )
+        )
         case.check_finite(state, f"after {rounds} rounds of the losses {losses.tolist()}")
         case.check_laws(state)
 

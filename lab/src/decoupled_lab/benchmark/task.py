@@ -20,7 +20,15 @@ from decoupled.errors import ContractError, UnsupportedError
 from decoupled.extend import NOISE_KINDS
 from decoupled.kernels.jit import is_ours
 from decoupled.policies import Policy
-from decoupled.simulation import DIRECT, Plan, Traffic, as_rounds, make_plan, run_block, world
+from decoupled.simulation import (
+    DIRECT,
+    Plan,
+    Traffic,
+    as_rounds,
+    make_plan,
+    run_block,
+    table_and_best,
+)
 
 # The fifth child of a run's seed; the others are noise, draws, traffic and the order of requests.
 PLACES = 4
@@ -132,7 +140,7 @@ class Task:
             raise ContractError(f"{policy.label}: {rule}")
         value, switches = done.regret.item(), 0.0
         if self.unit in (TRACKING, SWITCHING):
-            table, best = world(here, self.rounds)
+            table, best = table_and_best(here, self.rounds)
             behind = table.rows[:, best] - table.rows.min(axis=1)  # of the best single arm
             value += math.fsum(np.bincount(table.row_at, minlength=len(behind)) * behind)
         elif isinstance(here, ContextTable) and self.unit == SEGMENTS:

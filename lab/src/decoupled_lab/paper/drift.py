@@ -9,7 +9,7 @@ from decoupled.base import Floats
 from decoupled.environments import Bernoulli, Drifting, Environment, LossTable
 from decoupled.plots import Panel, Picture
 from decoupled.policies import FTPL, Forgetting, Ladder, Policy, TopTwo
-from decoupled.simulation import Plan, Results, described, make_plan, world
+from decoupled.simulation import Plan, Results, described, make_plan, table_and_best
 
 from ..report.claims import Claim, Measure, mean_of, ratio_of
 from ..report.page import ReportTable, Section
@@ -97,7 +97,7 @@ class Drift(Simulated):
 
 def lead_of_moving(title: str, horizon: int) -> Floats:
     """How much less the best arm of each round has cost than the best single arm, up to each round."""
-    table, best = world(worlds(horizon)[title], horizon)
+    table, best = table_and_best(worlds(horizon)[title], horizon)
     return np.asarray((table.rows[:, best] - table.rows.min(axis=1))[table.row_at].cumsum())
 
 

@@ -16,8 +16,8 @@ from ...kernels.jit import compiled
 from ...kernels.random.stream import below
 from ...policies import Ladder, Policy
 from ..baseline import Baseline, TableRun
-from ..contextual import fill_regret, play_blind
-from ..cpu import table_loop
+from ..contextual import blind_run, fill_regret
+from ..cpu import loop_for
 from ..traffic import DRAWS, stream_of
 
 
@@ -79,7 +79,8 @@ class PerSegment(Baseline):
         table, row_at = run.table, run.row_at
         policy, rows = self.policy.at(table.arms), table.table(1).rows
         policy.register()  # also in a process that has not seen the policy
-        loop, segments = table_loop(policy), table.segment_at(self.segments)[row_at]
+        loop = loop_for(policy)
+        segments = table.segment_at(self.segments)[row_at]
         run.regret[:] = 0.0
         # The segments share nothing, so each is played to its end before the next begins.
         order = segments.argsort(kind="stable")
@@ -89,7 +90,7 @@ class PerSegment(Baseline):
             own = np.zeros(1 + len(ends))  # begins with 0, for checkpoints before its first round
             draws = stream_of(run.seed, run.number, DRAWS, int(segments[rounds[0]]))
             part = run._replace(row_at=row_at[rounds], checkpoints=ends, regret=own[1:])
-            play_blind(policy, loop, rows, draws, part)
+            loop(blind_run(policy, rows, draws, part))
             run.regret[:] += own[np.searchsorted(ends, seen, side="right")]
 
 

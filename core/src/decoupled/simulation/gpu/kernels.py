@@ -17,13 +17,14 @@ from numba import float64, int32, int64, uint64
 from ...environments.base import Adversary, Environment
 from ...errors import UnsupportedError
 from ...kernels.dispatch import Memory
+from ...kernels.feedback_delay import Direct, FeedbackQueue
 from ...kernels.jit import cache_folder, compiled, is_ours, kept_in
-from ...kernels.late import Late, drive_adaptive_late, drive_late
 from ...kernels.lazy_numba import common_values, pinned
 from ...kernels.random.sampling import BERNOULLI
 from ...kernels.random.stream import compiled_secret_of, fill_stream
-from ...kernels.rounds import Table, against_best, drive, drive_adaptive
+from ...kernels.rounds import Run, Table, against_best, play_rounds
 from ...kernels.state import SECRET, State
+from ...kernels.worlds import AdversaryWorld, TableWorld
 from ...policies import Policy
 from ..traffic import KEY
 from .memory import REMEDY, Shape, first_line, registers, simulated, toolkit
@@ -206,13 +207,14 @@ def _table_kernel(shape: Shape, values: tuple[float, ...], is_late: bool, noise_
         state = State(scalars, floats, ints)
         known = pinned(params, values)
         table = Table(rows, row_at, noise_kind, concentration)
+        world = TableWorld(table, best, noise, local)
+        horizon = len(row_at)
         me = cuda.grid(1)
         if is_late:
             key = cuda.local.array(2, uint64)
             kept, slots = pending[2][:, :, me], pending[3][:, :, me]
-            late = Late(
-                pending[0], pending[1], kept, slots, key, floats, scalars
-            )  # without a judge
+            # Without a judge, whose arrays are never read.
+            queue = FeedbackQueue(pending[0], pending[1], kept, slots, key, floats, scalars)
         for number in range(me, regret.shape[0], cuda.gridsize(1)):
             fill_stream(pool, first + number, 0, noise)
             fill_stream(pool, first + number, 1, draws)
@@ -220,11 +222,13 @@ def _table_kernel(shape: Shape, values: tuple[float, ...], is_late: bool, noise_
             mine = regret[number]
             if is_late:
                 fill_stream(pool, first + number, KEY, key)
-                drive_late(
-                    known, state, draws, noise, local, table, best, checkpoints, mine, played, late
+                late_run = Run(
+                    known, state, draws, world, queue, horizon, checkpoints, mine, played
                 )
+                play_rounds(late_run)
             else:
-                drive(known, state, draws, noise, local, table, best, checkpoints, mine, played)
+                run = Run(known, state, draws, world, Direct(), horizon, checkpoints, mine, played)
+                play_rounds(run)
         add_counts(played, plays)
 
     return play_table
@@ -268,12 +272,12 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...], is_late: bool) -> 
         memory = Memory(remembered[:memory_floats], counted[:memory_ints])
         me = cuda.grid(1)
         would_have_cost = arm_losses[me]
+        world = AdversaryWorld(adversary, memory, noise, local, losses, sums, would_have_cost)
         if is_late:
             key = cuda.local.array(2, uint64)
             kept, slots = pending[2][:, :, me], pending[3][:, :, me]
-            late = Late(
-                pending[0], pending[1], kept, slots, key, floats, scalars
-            )  # without a judge
+            # Without a judge, whose arrays are never read.
+            queue = FeedbackQueue(pending[0], pending[1], kept, slots, key, floats, scalars)
         for number in range(me, regret.shape[0], cuda.gridsize(1)):
             for place in range(memory_floats):
                 remembered[place] = first_floats[place]
@@ -287,15 +291,15 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...], is_late: bool) -> 
             suffered = regret[number]
             if is_late:
                 fill_stream(pool, first + number, KEY, key)
-                drive_adaptive_late(
-                    known, state, draws, noise, local, adversary, memory, horizon, losses, sums, checkpoints, suffered,
-                    would_have_cost, played, late,
-                )  # fmt: skip
+                late_run = Run(
+                    known, state, draws, world, queue, horizon, checkpoints, suffered, played
+                )
+                play_rounds(late_run)
             else:
-                drive_adaptive(
-                    known, state, draws, noise, local, adversary, memory, horizon, losses, sums, checkpoints, suffered,
-                    would_have_cost, played,
-                )  # fmt: skip
+                run = Run(
+                    known, state, draws, world, Direct(), horizon, checkpoints, suffered, played
+                )
+                play_rounds(run)
             if not against_best(checkpoints, would_have_cost, suffered):
                 outside[0] = 1
         add_counts(played, plays)

@@ -23,9 +23,9 @@ from ...kernels.random.sampling import BERNOULLI
 from ...kernels.random.stream import MOST_RUNS, seed_pool
 from ...policies import Policy
 from ..admission import outside_range
-from ..cpu import BlockResult, world
+from ..cpu import BlockResult, table_and_best
 from ..plan import Plan
-from ..traffic import DIRECT, Traffic, kept_places, pending_bytes, room_for
+from ..traffic import DIRECT, Traffic, kept_places, pending_bytes, pending_capacity
 from .kernels import kernel_for, kernel_key
 from .memory import (
     REMEDY,
@@ -117,12 +117,16 @@ def _pending(job: _Job) -> Callable[[LaunchGrid], tuple[Any, ...]]:
         return lambda grid: ()
     cuda = toolkit()
     kept = cuda.to_device(kept_places(policy, environment.arms), stream)
-    room = room_for(policy, environment.arms, traffic, needs.horizon)
+    capacity = pending_capacity(policy, environment.arms, traffic, needs.horizon)
 
     def allocated(grid: LaunchGrid) -> tuple[Any, ...]:
         # Threads are last, so that neighbours read and write neighbouring numbers.
-        floats = cuda.device_array((room.slots, room.floats, grid.size), np.float64, stream=stream)
-        ints = cuda.device_array((room.slots, room.ints, grid.size), np.int64, stream=stream)
+        floats = cuda.device_array(
+            (capacity.slots, capacity.floats, grid.size), np.float64, stream=stream
+        )
+        ints = cuda.device_array(
+            (capacity.slots, capacity.ints, grid.size), np.int64, stream=stream
+        )
         return traffic.rules(), kept, floats, ints
 
     return allocated
@@ -139,7 +143,7 @@ def _launcher(job: _Job) -> Launch:
         memory = [cuda.to_device(each, stream) for each in longer]
         facts = (policy.params(), environment.params(), *memory, needs.horizon, *shared)
     else:
-        table, best = world(environment, needs.horizon)
+        table, best = table_and_best(environment, needs.horizon)
         kernel = kernel_for(policy, environment, needs.shape, table.noise, not traffic.direct)
         sent = _sent(environment, needs.horizon, card.number)
         facts = (policy.params(), *sent, table.concentration, best, *shared)
@@ -176,7 +180,7 @@ def _turn(card: Card, grid: LaunchGrid, needs: Needs, stream: Any) -> Iterator[N
 @lru_cache(maxsize=16)
 def _sent(environment: Environment, horizon: int, card: int) -> tuple[Any, Any]:
     """The table of an environment on a device, shared by policies and blocks."""
-    cuda, (table, _) = toolkit(), world(environment, horizon)
+    cuda, (table, _) = toolkit(), table_and_best(environment, horizon)
     return cuda.to_device(table.rows), cuda.to_device(table.row_at.astype(np.int32))
 
 
