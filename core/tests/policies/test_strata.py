@@ -73,7 +73,12 @@ def surrogate_of(gaps: Floats, alpha: float) -> tuple[surrogates_by_rank.Surroga
 
 @compiled
 def count_ranks(
-    counts: Ints, draws: int, q: surrogates_by_rank.Surrogate, envelope: Floats, whole: float, s: Words
+    counts: Ints,
+    draws: int,
+    q: surrogates_by_rank.Surrogate,
+    envelope: Floats,
+    whole: float,
+    s: Words,
 ) -> None:
     for _ in range(draws):
         counts[surrogates_by_rank.draw_rank(q, envelope, whole, s)] += 1
@@ -200,4 +205,6 @@ def test_ties_share_evenly(levels: list[int], alpha: float, spacing: float) -> N
         tied = np.flatnonzero(5.0 + gaps == 5.0 + gaps[rank])
         first, end = surrogates_by_rank.tie_at(at, rank)
         assert (first, end) == (tied[0], tied[-1] + 1)
-        assert surrogates_by_rank.shared_surrogate(at, first, end) == pytest.approx(q[tied].mean(), rel=1e-12)
+        assert surrogates_by_rank.shared_surrogate(at, first, end) == pytest.approx(
+            q[tied].mean(), rel=1e-12
+        )
