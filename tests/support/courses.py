@@ -42,7 +42,8 @@ CONTEXTUAL = dc.ContextualLadder(segments=("s",))
 
 def numbers_of_arms(policy: dc.Policy) -> tuple[int, ...]:
     # Strata note a slot that two arms never use, one place past the row, where Python would stop.
-    return (3, 5, 1_500) if getattr(policy, "ranking", None) in ("strata", "auto") else (2, 5, 70)
+    in_strata = getattr(policy.at(1_500), "ranking", None) == "strata"
+    return (3, 5, 1_500) if in_strata else (2, 5, 70)
 
 
 def adversaries() -> list[Adversary]:
@@ -53,6 +54,12 @@ def adversaries() -> list[Adversary]:
 def without_contexts() -> list[dc.Policy]:
     """The policies for which the loops over tables of losses ship."""
     return [policy for policy in catalogue.policies() if not policy.contextual]
+
+
+def with_late_feedback() -> list[dc.Policy]:
+    """The policies for which the loops over tables of losses with late feedback ship."""
+    names = catalogue.WITH_LATE_FEEDBACK
+    return [policy for policy in without_contexts() if type(policy).__name__ in names]
 
 
 def against_adversaries() -> list[dc.Policy]:
@@ -291,7 +298,7 @@ def interpreted() -> Iterator[tuple[str, list[str]]]:
     for policy in without_contexts():
         register(policy.params_type, policy.functions)
         yield policy.label, [*map(digest, table_games(policy, play_rounds))]
-    for policy in without_contexts():
+    for policy in with_late_feedback():
         yield late_case(policy), [*map(digest, table_games(policy, play_rounds, late=True))]
     for policy in against_adversaries():
         for adversary in adversaries():

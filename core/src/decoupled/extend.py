@@ -11,7 +11,7 @@ from .base.arrays import Words as Words
 from .base.validation import number_in as number_in
 from .base.validation import one_of as one_of
 from .base.validation import set_number as set_number
-from .kernels.argmin import SCALARS as _SCALARS
+from .kernels.argmin import LOWEST_SCALARS as LOWEST_SCALARS
 from .kernels.argmin import fill_gaps as fill_gaps
 from .kernels.argmin import find_lowest as find_lowest
 from .kernels.argmin import lowest_law as lowest_law
@@ -46,5 +46,4 @@ from .kernels.winner_law import winner_law as winner_law
 from .learner.portable import diagnostics as diagnostics
 from .policy import Baselines as Baselines
 
-LOWEST_SCALARS = _SCALARS
 NOISE_KINDS = _KINDS

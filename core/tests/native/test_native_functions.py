@@ -100,7 +100,7 @@ def test_a_loop_with_contexts_and_functions_that_policies_share(
     assert set(load.read_manifest(load.FOLDER)["functions"]) == expected
 
 
-@pytest.mark.parametrize("policy", courses.without_contexts(), ids=lambda policy: policy.label)
+@pytest.mark.parametrize("policy", courses.with_late_feedback(), ids=lambda policy: policy.label)
 def test_round_loops_with_late_feedback(
     policy: dc.Policy, interpreted: dict[str, list[str]]
 ) -> None:

@@ -15,7 +15,7 @@ from support.twins.centred import centred_twin
 ARMS = 5
 LOSSES = np.array([0.1, 0.35, 0.6, 0.9, 1.0])
 # A high gate, so that some arms are covered and others are not.
-GATED: list[dc.Policy] = [
+GATED = [
     dc.CentredFTPL(c=1.0, exploit_c=2.0, gate=0.6, mean_rate=0.2),
     dc.CentredFTPL(c=1.0, exploit_c=2.0, gate=0.6, mean_rate=0.2, ranking="sorting"),
     dc.CentredFTPL(alpha=1.5, c=1.0, gate=0.6, mean_rate=0.2, schedule="losses"),
@@ -26,7 +26,9 @@ STRATA = dc.CentredFTPL(c=0.5, exploit_c=3.0, gate=0.5, mean_rate=0.2, ranking="
 @pytest.mark.parametrize(
     ("policy", "arms"), [*((each, ARMS) for each in GATED), (STRATA, 200)], ids=repr
 )
-def test_feedback_in_any_order_teaches_what_the_twin_learns(policy: dc.Policy, arms: int) -> None:
+def test_feedback_in_any_order_teaches_what_the_twin_learns(
+    policy: dc.CentredFTPL, arms: int
+) -> None:
     twin = centred_twin(policy, arms)
     learner, generator = policy.start(arms, seed=1), np.random.default_rng(0)
     waiting: list[tuple[dc.Decision, Floats]] = []
@@ -84,7 +86,12 @@ def test_a_policy_prints_what_differs_from_its_defaults() -> None:
 
 
 def test_one_law_has_one_code_whatever_the_options() -> None:
-    options = ({}, {"exploit_c": 3.0}, {"schedule": "losses"}, {"ranking": "sorting"})
+    options: tuple[dict[str, Any], ...] = (
+        {},
+        {"exploit_c": 3.0},
+        {"schedule": "losses"},
+        {"ranking": "sorting"},
+    )
     forms: list[Any] = [dc.CentredFTPL(**each) for each in options]
     assert len({each.functions for each in forms}) == 1
     assert len({dc.Forgetting(each, period=9).params_type for each in forms}) == 1

@@ -141,7 +141,7 @@ class Situation:
     """A state with estimates of some shape, in random order of arms, and its known properties."""
 
     def __init__(
-        self, arms: int, shape: str, policy: dc.FTPL = POLICY, observations: int = 49
+        self, arms: int, shape: str, policy: dc.CentredFTPL = POLICY, observations: int = 49
     ) -> None:
         self.policy, self.values = policy, np.array(policy.params())
         self.state = policy.layout.new_state(arms)
@@ -181,8 +181,8 @@ def test_both_draws_have_their_exact_laws_and_the_arms_covered_are_the_twins(
     by_rank = np.argsort(twin.ranks())
     seen = [each.sum() for each in cut_into_strata(counts[1][by_rank].astype(np.float64))]
     assert chi_square_p(seen, [each.sum() for each in cut_into_strata(law[by_rank])]) > LEVEL
-    # No observation lowers an estimate by more than B / (kappa * eta), for any drawn sum.
-    assert heaviest <= 1.0 / (POLICY.kappa * twin.eta)
+    # No observation lowers an estimate by more than B / (gate * eta), for any drawn sum.
+    assert heaviest <= 1.0 / (POLICY.gate * twin.eta)
     assert POLICY.baselines is not None
     places, values = POLICY.baselines.read(situation.state)
     expected = situation.twin.baseline()
@@ -190,7 +190,7 @@ def test_both_draws_have_their_exact_laws_and_the_arms_covered_are_the_twins(
     assert values == pytest.approx(expected[places], rel=1e-15)
     assert len(places) <= MOST_COVERED
     # True probabilities are no smaller than the envelope's share: a covered arm passes the paper's own gate.
-    assert (situation.twin.exploration_law()[places] >= POLICY.kappa * situation.twin.eta).all()
+    assert (situation.twin.exploration_law()[places] >= POLICY.gate * situation.twin.eta).all()
 
 
 def test_cases_have_arms_on_either_side_of_the_gate() -> None:

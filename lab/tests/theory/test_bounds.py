@@ -339,7 +339,7 @@ def test_where_a_bound_falls_below_its_horizon() -> None:
         (lambda: bounds.forecaster_regret(10, 2, 0), "features"),
         (lambda: bounds.shared_terms(5_000), "arms"),
         (lambda: bounds.shared_terms(8, dc.ContextualLadder(), "segments"), "ladder = 'segments'"),
-        (lambda: bounds.theorem_g1(100, 8, 1, dc.CentredFTPL()), "policy"),
+        (lambda: bounds.theorem_g1(100, 8, 1, dc.CentredFTPL()), "policy"),  # type: ignore[arg-type]
         (lambda: bounds.theorem_g1(100, 8, -1), "delay"),
         (lambda: bounds.theorem_g2(100, 8, 1, dc.Ladder(least_spread=0.0)), "least_spread"),
         (lambda: bounds.theorem_g2(100, 8, 1, dc.Ladder(uniform_share=0.0)), "uniform_share"),
@@ -347,7 +347,7 @@ def test_where_a_bound_falls_below_its_horizon() -> None:
         (lambda: bounds.theorem_g4(float, 100, 1.0), "lost"),
         (lambda: bounds.theorem_h(100, 8, 0.0), "share"),
         (lambda: bounds.theorem_h(100, 8, 1.1), "share"),
-        (lambda: bounds.theorem_h(100, 8, 0.5, dc.CentredFTPL()), "policy"),
+        (lambda: bounds.theorem_h(100, 8, 0.5, dc.CentredFTPL()), "policy"),  # type: ignore[arg-type]
         (lambda: bounds.theorem_h(100, 8, 0.5, dc.FTPL(), in_hindsight=True), "in_hindsight"),
         (lambda: bounds.looks_lower_bound(100, 8, 7), "looks"),
         (lambda: bounds.looks_lower_bound(100, 8, 101), "looks"),

@@ -34,6 +34,8 @@ ARMS = 2  # in the sample arguments; the code is the same for any number
 COMMON = "what all policies share"
 # A million arms are rare, and this takes as long to compile as six other policies.
 COMPILED_ON_FIRST_USE = (strata.Params,)
+# Whose simulations with late feedback ship. Those of the other policies, which nobody serves, are compiled on first use.
+WITH_LATE_FEEDBACK = ("CentredFTPL", "Exp3", "FTPL", "Ladder", "TsallisINF")
 
 
 class Export(NamedTuple):
@@ -81,11 +83,20 @@ def names() -> list[str]:
 
 
 def families() -> list[list[str]]:
-    """The names of groups that share most callees; each policy is one of its own."""
-    # These take longest, so they come first: no process then waits for another at the end.
-    longest = (contextual.Params, ladder.Params)
-    ordered = sorted(policies(), key=lambda policy: policy.params_type not in longest)
-    return [*([policy.to_json()] for policy in ordered), [COMMON]]
+    """The names of groups that share most callees; one process compiles a family, in this order."""
+    # The contextual ladder calls the functions of the ladder. These take longest, so they come first: no process then
+    # waits for another at the end.
+    ladders = (ladder.Params, contextual.Params)
+    together = sorted(
+        (policy for policy in policies() if policy.params_type in ladders),
+        key=lambda policy: ladders.index(policy.params_type),
+    )
+    alone = [policy for policy in policies() if policy.params_type not in ladders]
+    return [
+        [policy.to_json() for policy in together],
+        *([policy.to_json()] for policy in alone),
+        [COMMON],
+    ]
 
 
 def group(name: str) -> Group:
@@ -146,11 +157,12 @@ def _of_policy(policy: Policy) -> Group:
 
 
 def _table_loops(policy: Policy) -> Iterator[Export]:
-    """The loops over a table of losses, with feedback in the same round and with late feedback."""
+    """The loops over a table of losses: with feedback in the same round, and with late feedback if that ships."""
     world = TableWorld(_table(), 0, _stream(), _stream())
     often = ("decide", "update")  # what runs every round
     yield _loop(policy, world, Direct())._replace(inlines=often)
-    yield _loop(policy, world, _queue())
+    if type(policy).__name__ in WITH_LATE_FEEDBACK:
+        yield _loop(policy, world, _queue())
 
 
 def _loop(policy: Policy, world: Any, feedback: Any) -> Export:

@@ -8,10 +8,10 @@ import math
 from ..base.arrays import Floats, Words
 from .jit import compiled
 from .random.stream import below
-from .state import SHARED_SCALARS, State
+from .state import SHARED_SCALARS, State, places_of
 
-SCALARS = ("lowest", "leader", "tied")
-LOWEST, LEADER, TIED = range(len(SHARED_SCALARS), len(SHARED_SCALARS) + len(SCALARS))
+LOWEST_SCALARS = ("lowest", "leader", "tied")
+S = places_of((*SHARED_SCALARS, *LOWEST_SCALARS))
 
 
 @compiled
@@ -76,15 +76,19 @@ def find_lowest(state: State, row: int) -> None:
     [0.0, 0.5, 0.5]
     """
     values = state.floats[row]
-    lowest, first, tied = math.inf, 0, 0
+    lowest = math.inf
+    first = 0
+    tied = 0
     for i in range(len(values)):
         if values[i] < lowest:
-            lowest, first, tied = values[i], i, 1
+            lowest = values[i]
+            first = i
+            tied = 1
         elif values[i] == lowest:
             tied += 1
-    state.scalars[LOWEST] = lowest
-    state.scalars[LEADER] = first
-    state.scalars[TIED] = tied
+    state.scalars[S.lowest] = lowest
+    state.scalars[S.leader] = first
+    state.scalars[S.tied] = tied
 
 
 @compiled
@@ -96,11 +100,9 @@ def pick_lowest(state: State, row: int, stream: Words) -> int:
         row: the row that `find_lowest` searched.
         stream: the random stream.
     """
-    lowest, place, tied = (
-        state.scalars[LOWEST],
-        int(state.scalars[LEADER]),
-        int(state.scalars[TIED]),
-    )
+    lowest = state.scalars[S.lowest]
+    place = int(state.scalars[S.leader])
+    tied = int(state.scalars[S.tied])
     if tied > 1:
         skip = below(tied, stream)
         while skip > 0:
@@ -118,6 +120,6 @@ def lowest_law(state: State, row: int) -> Floats:
         state: the state.
         row: the row that `find_lowest` searched.
     """
-    leads = state.floats[row] == state.scalars[LOWEST]
+    leads = state.floats[row] == state.scalars[S.lowest]
     law: Floats = leads / leads.sum()
     return law

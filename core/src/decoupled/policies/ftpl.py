@@ -166,9 +166,11 @@ class FTPL(Policy):
         return (
             cls(),
             cls(ranking="sorting"),
-            cls(alpha=2.0, c=1.0),
-            cls(alpha=1.3),
+            cls(alpha=2.0, c=1.0, ranking="improved"),
+            cls(alpha=1.3, ranking="improved"),
             cls(alpha=6.0, c=3.0, ranking="sorting"),
+            cls(ranking="strata"),
+            cls(alpha=1.3, ranking="strata"),
         )
 
     @classmethod

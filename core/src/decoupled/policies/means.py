@@ -11,7 +11,13 @@ import numpy as np
 
 from ..base.arrays import Floats, Words
 from ..base.validation import set_number
-from ..kernels.argmin import SCALARS, TIED, find_lowest, lowest_law, pick_lowest, sample_mean
+from ..kernels.argmin import (
+    LOWEST_SCALARS,
+    find_lowest,
+    lowest_law,
+    pick_lowest,
+    sample_mean,
+)
 from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
 from ..kernels.random.sampling import beta
@@ -20,7 +26,10 @@ from ..kernels.state import ROUND, Layout, State
 from ..kernels.winner_law import smallest_beta_law
 from .base import Policy
 
-SUMS, COUNTS, MEANS = range(3)
+FOLLOW_LAYOUT = Layout(
+    LOWEST_SCALARS, floats=("sums", "counts", "means"), learned=("sums", "counts")
+)
+_, FOLLOW, _ = FOLLOW_LAYOUT.places()
 
 
 class FollowParams(NamedTuple):
@@ -34,8 +43,10 @@ def follow_init(params: FollowParams, state: State) -> None:
     """Compute the mean of every arm."""
     floats = state.floats
     for arm in range(floats.shape[1]):
-        floats[MEANS, arm] = sample_mean(floats[SUMS, arm], floats[COUNTS, arm])
-    find_lowest(state, MEANS)
+        floats[FOLLOW.means, arm] = sample_mean(
+            floats[FOLLOW.sums, arm], floats[FOLLOW.counts, arm]
+        )
+    find_lowest(state, FOLLOW.means)
 
 
 @compiled
@@ -44,7 +55,7 @@ def follow_decide(
 ) -> tuple[int, int, float, float]:
     """Draw one of the leaders, and any arm uniformly."""
     arms = state.floats.shape[1]
-    exploit = pick_lowest(state, MEANS, stream)
+    exploit = pick_lowest(state, FOLLOW.means, stream)
     return exploit, below(arms, stream), float(arms), 1.0 / arms
 
 
@@ -52,10 +63,10 @@ def follow_decide(
 def follow_update(params: FollowParams, state: State, arm: int, weight: float, loss: float) -> None:
     """Add the loss to the arm's mean, which does not depend on the probability of the draw."""
     floats = state.floats
-    floats[SUMS, arm] += loss
-    floats[COUNTS, arm] += 1.0
-    floats[MEANS, arm] = sample_mean(floats[SUMS, arm], floats[COUNTS, arm])
-    find_lowest(state, MEANS)
+    floats[FOLLOW.sums, arm] += loss
+    floats[FOLLOW.counts, arm] += 1.0
+    floats[FOLLOW.means, arm] = sample_mean(floats[FOLLOW.sums, arm], floats[FOLLOW.counts, arm])
+    find_lowest(state, FOLLOW.means)
 
 
 @dataclass(frozen=True)
@@ -74,7 +85,7 @@ class FollowTheLeader(Policy):
     ('b', [0.2, 0.1])
     """
 
-    layout = Layout(SCALARS, floats=("sums", "counts", "means"), learned=("sums", "counts"))
+    layout = FOLLOW_LAYOUT
     params_type = FollowParams
     functions = Functions(follow_init, follow_decide, follow_update)
     cumulative = None
@@ -84,17 +95,18 @@ class FollowTheLeader(Policy):
         return FollowParams(0.0)
 
     def exploitation_law(self, state: State) -> Floats:
-        return lowest_law(state, MEANS)
+        return lowest_law(state, FOLLOW.means)
 
     def exploration_law(self, state: State) -> Floats:
         arms = state.floats.shape[1]
         return np.full(arms, 1.0 / arms)
 
     def estimates(self, state: State) -> Floats:
-        return np.array(state.floats[MEANS])
+        return np.array(state.floats[FOLLOW.means])
 
 
-INDEX = 2
+UCB_LAYOUT = Layout(LOWEST_SCALARS, floats=("sums", "counts", "index"), learned=("sums", "counts"))
+UCB_SCALARS, UCB, _ = UCB_LAYOUT.places()
 
 UNSEEN = -1e300  # below every index, so that an arm not yet seen comes first
 
@@ -111,26 +123,27 @@ def ucb_init(params: UCBParams, state: State) -> None:
     floats = state.floats
     width = params.c * math.log(max(state.scalars[ROUND] - 1.0, 1.0))
     for i in range(floats.shape[1]):
-        count = floats[COUNTS, i]
-        floats[INDEX, i] = (
-            floats[SUMS, i] / count - math.sqrt(width / count) if count > 0.0 else UNSEEN
-        )
-    find_lowest(state, INDEX)
+        count = floats[UCB.counts, i]
+        index = UNSEEN
+        if count > 0.0:
+            index = floats[UCB.sums, i] / count - math.sqrt(width / count)
+        floats[UCB.index, i] = index
+    find_lowest(state, UCB.index)
 
 
 @compiled
 def ucb_decide(params: UCBParams, state: State, stream: Words) -> tuple[int, int, float, float]:
     """Draw one of the arms with the lowest index."""
-    tied = state.scalars[TIED]
-    arm = pick_lowest(state, INDEX, stream)
+    tied = state.scalars[UCB_SCALARS.tied]
+    arm = pick_lowest(state, UCB.index, stream)
     return arm, arm, tied, 1.0 / tied
 
 
 @compiled
 def ucb_update(params: UCBParams, state: State, arm: int, weight: float, loss: float) -> None:
     """Add the loss to the arm's mean, which does not depend on the probability of the draw."""
-    state.floats[SUMS, arm] += loss
-    state.floats[COUNTS, arm] += 1.0
+    state.floats[UCB.sums, arm] += loss
+    state.floats[UCB.counts, arm] += 1.0
     ucb_init(params, state)
 
 
@@ -159,7 +172,7 @@ class UCB1(Policy):
 
     c: float = 2.0
 
-    layout = Layout(SCALARS, floats=("sums", "counts", "index"), learned=("sums", "counts"))
+    layout = UCB_LAYOUT
     params_type = UCBParams
     functions = Functions(ucb_init, ucb_decide, ucb_update)
     cumulative = None
@@ -170,12 +183,17 @@ class UCB1(Policy):
         set_number(self, "c", 0.0, 1e100, "the default is 2")
 
     def exploitation_law(self, state: State) -> Floats:
-        return lowest_law(state, INDEX)
+        return lowest_law(state, UCB.index)
 
     def estimates(self, state: State) -> Floats:
-        sums, counts = state.floats[SUMS], state.floats[COUNTS]
+        sums = state.floats[UCB.sums]
+        counts = state.floats[UCB.counts]
         means: Floats = np.divide(sums, counts, out=np.full(len(sums), -1.0), where=counts > 0.0)
         return means
+
+
+POSTERIOR_LAYOUT = Layout(floats=("sums", "counts"), learned=("sums", "counts"))
+_, POSTERIOR, _ = POSTERIOR_LAYOUT.places()
 
 
 class PosteriorParams(NamedTuple):
@@ -194,12 +212,14 @@ def posterior_decide(
     params: PosteriorParams, state: State, stream: Words
 ) -> tuple[int, int, float, float]:
     """Draw a mean loss for each arm from its posterior, and play the smallest."""
-    smallest, arm = 2.0, 0
+    smallest = 2.0
+    arm = 0
     for i in range(state.floats.shape[1]):
-        weight = 2.0 + state.floats[COUNTS, i]
-        mean = beta((1.0 + state.floats[SUMS, i]) / weight, weight, stream)
+        weight = 2.0 + state.floats[POSTERIOR.counts, i]
+        mean = beta((1.0 + state.floats[POSTERIOR.sums, i]) / weight, weight, stream)
         if mean < smallest:
-            smallest, arm = mean, i
+            smallest = mean
+            arm = i
     return arm, arm, 1.0, np.nan
 
 
@@ -208,8 +228,8 @@ def posterior_update(
     params: PosteriorParams, state: State, arm: int, weight: float, loss: float
 ) -> None:
     """Add the loss to the arm's posterior, which does not depend on the probability of the draw."""
-    state.floats[SUMS, arm] += loss
-    state.floats[COUNTS, arm] += 1.0
+    state.floats[POSTERIOR.sums, arm] += loss
+    state.floats[POSTERIOR.counts, arm] += 1.0
 
 
 @dataclass(frozen=True)
@@ -237,7 +257,7 @@ class ThompsonSampling(Policy):
     [0.1667, 0.8333]
     """
 
-    layout = Layout(floats=("sums", "counts"), learned=("sums", "counts"))
+    layout = POSTERIOR_LAYOUT
     params_type = PosteriorParams
     functions = Functions(posterior_init, posterior_decide, posterior_update)
     cumulative = None
@@ -248,9 +268,12 @@ class ThompsonSampling(Policy):
         return PosteriorParams(0.0)
 
     def exploitation_law(self, state: State) -> Floats:
-        sums, counts = state.floats[SUMS], state.floats[COUNTS]
+        sums = state.floats[POSTERIOR.sums]
+        counts = state.floats[POSTERIOR.counts]
         return smallest_beta_law(1.0 + sums, 1.0 + np.maximum(counts - sums, 0.0))
 
     def estimates(self, state: State) -> Floats:
-        means: Floats = (1.0 + state.floats[SUMS]) / (2.0 + state.floats[COUNTS])
+        means: Floats = (1.0 + state.floats[POSTERIOR.sums]) / (
+            2.0 + state.floats[POSTERIOR.counts]
+        )
         return means

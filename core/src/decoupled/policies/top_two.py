@@ -37,24 +37,25 @@ class Params(NamedTuple):
 def first_of_least(values: Floats, state: State, but: int) -> int:
     """The seen arm with the least value, other than `but`; of tied arms, the one seen first."""
     seen_at = state.ints[N.seen_at]
-    found = -1
+    first = -1
     for i in range(len(values)):
         if i == but or seen_at[i] == 0:
             continue
-        tied = found >= 0 and values[i] == values[found]
-        if found < 0 or values[i] < values[found] or (tied and seen_at[i] < seen_at[found]):
-            found = i
-    return found
+        is_tied = first >= 0 and values[i] == values[first]
+        if first < 0 or values[i] < values[first] or (is_tied and seen_at[i] < seen_at[first]):
+            first = i
+    return first
 
 
 @compiled
 def find_challenger(params: Params, state: State) -> None:
     """Store the arm that is hardest to tell from the leader, and which of the two to explore."""
-    floats, counts = state.floats, state.ints[N.counts]
+    floats = state.floats
+    counts = state.ints[N.counts]
     leader = int(state.scalars[S.leader])
     for i in range(len(counts)):
-        lag = floats[R.means, i] - floats[R.means, leader] + params.epsilon
-        floats[R.costs, i] = lag / math.sqrt(1.0 / counts[leader] + 1.0 / counts[i])
+        gap = floats[R.means, i] - floats[R.means, leader] + params.epsilon
+        floats[R.costs, i] = gap / math.sqrt(1.0 / counts[leader] + 1.0 / counts[i])
     challenger = first_of_least(floats[R.costs], state, leader)
     state.scalars[S.challenger] = challenger
     state.scalars[S.next] = leader
@@ -105,7 +106,8 @@ def random_unseen(state: State, stream: Words) -> int:
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
     """The leader, and the next arm of the duel; at first a random unseen arm."""
-    leader, unseen = int(state.scalars[S.leader]), state.scalars[S.unseen]
+    leader = int(state.scalars[S.leader])
+    unseen = state.scalars[S.unseen]
     exploit = leader if leader >= 0 else below(state.ints.shape[1], stream)
     if unseen > 0.0:
         return exploit, random_unseen(state, stream), unseen, 1.0 / unseen

@@ -139,7 +139,8 @@ def check(
     []
     """
     policy = FTPL() if policy is None else policy
-    if not isinstance(policy, (FTPL, Ladder)):
+    given: object = policy
+    if not isinstance(given, (FTPL, Ladder)):
         rule = "must be the paper's FTPL policy, or a Ladder"
         remedy = "the proofs are about these policies; for example dc.FTPL()"
         raise ParameterError.of("policy", policy, rule, remedy)

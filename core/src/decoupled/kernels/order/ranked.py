@@ -32,17 +32,21 @@ def shell_sort(estimates: Floats, ranked: Floats, order: Ints) -> None:
         gap = gap * 9 // 4 + 1
     while gap > 0:
         for k in range(gap, arms):
-            value, arm, place = ranked[k], order[k], k
+            value = ranked[k]
+            arm = order[k]
+            place = k
             while place >= gap and not _comes_before(ranked, order, place - gap, value, arm):
-                ranked[place], order[place] = ranked[place - gap], order[place - gap]
+                ranked[place] = ranked[place - gap]
+                order[place] = order[place - gap]
                 place -= gap
-            ranked[place], order[place] = value, arm
+            ranked[place] = value
+            order[place] = arm
         gap = gap * 4 // 9 if gap > 2 else gap - 1
 
 
 @compiled
 def heap_sort(estimates: Floats, ranked: Floats, order: Ints) -> None:
-    """Like `_merge_sort`, but without allocating memory, which a GPU thread cannot do."""
+    """Like `shell_sort`, for a GPU."""
     arms = len(order)
     for arm in range(arms):
         ranked[arm] = estimates[arm]
@@ -58,7 +62,8 @@ def heap_sort(estimates: Floats, ranked: Floats, order: Ints) -> None:
 @compiled
 def _sift(ranked: Floats, order: Ints, root: int, count: int) -> None:
     """Sink the pair at `root` in the heap of the first `count` until no child comes after it."""
-    value, arm = ranked[root], order[root]
+    value = ranked[root]
+    arm = order[root]
     child = 2 * root + 1
     while child < count:
         if child + 1 < count and _comes_before(
@@ -67,9 +72,12 @@ def _sift(ranked: Floats, order: Ints, root: int, count: int) -> None:
             child += 1
         if _comes_before(ranked, order, child, value, arm):
             break
-        ranked[root], order[root] = ranked[child], order[child]
-        root, child = child, 2 * child + 1
-    ranked[root], order[root] = value, arm
+        ranked[root] = ranked[child]
+        order[root] = order[child]
+        root = child
+        child = 2 * root + 1
+    ranked[root] = value
+    order[root] = arm
 
 
 # Not `strict`, because a lambda cannot have the annotations of its overload.
@@ -86,7 +94,8 @@ def rank_of(ranked: Floats, order: Ints, estimate: float, arm: int, start: int) 
     at the first ranks and most moves are short, so the answer is seldom far from the start.
     """
     arms = len(ranked)
-    low, step = start, 1
+    low = start
+    step = 1
     while low + step <= arms and _comes_before(ranked, order, low + step - 1, estimate, arm):
         low += step
         step *= 2
@@ -102,6 +111,7 @@ def rank_of(ranked: Floats, order: Ints, estimate: float, arm: int, start: int) 
 
 @compiled
 def _comes_before(ranked: Floats, order: Ints, rank: int, estimate: float, arm: int) -> bool:
+    """Whether the pair at a rank comes before (estimate, arm)."""
     value = ranked[rank]
     return bool(value < estimate or (value == estimate and order[rank] < arm))
 
@@ -114,6 +124,7 @@ def move_arm(ranked: Floats, order: Ints, arm: int, before: float, after: float)
 
 @compiled
 def _search_and_shift(ranked: Floats, order: Ints, arm: int, before: float, after: float) -> None:
+    """Find the arm's old and new rank, and shift the pairs between them."""
     rank = rank_of(ranked, order, before, arm, 0)
     if after >= before:
         # The count includes the arm itself.
@@ -182,7 +193,8 @@ def lift_arms(
     worst two increasing sequences are merged. Most often no arm passes another. The spare arrays are work space.
     """
     in_order = True
-    before, arm_before = ranked[0], -1
+    before = ranked[0]
+    arm_before = -1
     for k in range(len(ranked)):
         arm = order[k]
         value = ranked[k] + lifts[arm]
@@ -190,7 +202,8 @@ def lift_arms(
         ranked[k] = value
         if value < before or (value == before and arm < arm_before):
             in_order = False
-        before, arm_before = value, arm
+        before = value
+        arm_before = arm
     if not in_order:
         _merge(lifts, ranked, order, spare, spare_order)
         _settle(ranked, order)
@@ -213,7 +226,8 @@ def _merge(lifts: Floats, ranked: Floats, order: Ints, spare: Floats, spare_orde
     for place in range(len(ranked) - 1, -1, -1):
         last = kept == 0
         if kept > 0 and lifted > 0:
-            value, rival = spare[lifted - 1], ranked[kept - 1]
+            value = spare[lifted - 1]
+            rival = ranked[kept - 1]
             last = value > rival or (value == rival and spare_order[lifted - 1] > order[kept - 1])
         if last:
             lifted -= 1

@@ -28,14 +28,12 @@ from ..jit import compiled, compiled_apart
 from ..lazy_numba import numba, overload
 from .ranked import sort_arms
 
-ROOM = (
-    3  # memory for this many times the number of arms; the head of this file says why it suffices
-)
+# Memory for this many times the number of arms; the head of this file says why it suffices.
+ROOM = 3
 ALONE = 64  # up to this many arms form a single block
 FEWEST_SLOTS = 6  # more arms than that take at least this many slots
-USUAL_BITS = (
-    8  # only few arms have smaller slots: moving the memory of such a slot takes hardly any time
-)
+# Only few arms have smaller slots: moving the memory of such a slot takes hardly any time.
+USUAL_BITS = 8
 
 
 class Tiers(NamedTuple):
@@ -69,11 +67,18 @@ def slot_bits(arms: int) -> int:
 
 
 @compiled
+def ceil_div(number: int, divisor: int) -> int:
+    """The quotient, rounded up."""
+    return -(-number // divisor)
+
+
+@compiled
 def fill_tiers(estimates: Floats, tiers: Tiers) -> None:
     """Rank all arms by (estimate, arm number), in blocks that are three quarters full."""
-    arms, slot = len(estimates), 1 << tiers.bits
+    arms = len(estimates)
+    slot = 1 << tiers.bits
     sort_arms(estimates, tiers.values[:arms], tiers.arms[:arms])
-    blocks = 1 if arms <= slot else -(-4 * arms // (3 * slot))
+    blocks = 1 if arms <= slot else ceil_div(4 * arms, 3 * slot)
     for block in range(max(blocks, ROOM * arms // slot)):
         tiers.slots[block] = block
     tiers.counts[0] = blocks
@@ -81,7 +86,8 @@ def fill_tiers(estimates: Floats, tiers: Tiers) -> None:
     tiers.starts[blocks] = arms
     # Backwards, because an arm's place is never before its rank.
     for block in range(blocks - 1, -1, -1):
-        start, stop = block * arms // blocks, (block + 1) * arms // blocks
+        start = block * arms // blocks
+        stop = (block + 1) * arms // blocks
         tiers.starts[block] = start
         for rank in range(stop - 1, start - 1, -1):
             place = (block << tiers.bits) + rank - start
@@ -114,15 +120,17 @@ def block_of(tiers: Tiers, rank: int) -> int:
     if rank < starts[1]:
         return 0
     block: int = tiers.guide[rank >> (tiers.bits - 1)]
-    # Arithmetic instead of a branch, which would be mispredicted half of the time.
-    block += starts[block + 1] <= rank
+    # No branch, which would be mispredicted half of the time: LLVM makes a conditional move of it.
+    if starts[block + 1] <= rank:
+        block += 1
     if starts[block] <= rank < starts[block + 1]:
         return block
-    block, rest = 0, int(tiers.counts[0])
-    while rest > 1:
-        half = rest >> 1
+    block = 0
+    remaining = int(tiers.counts[0])
+    while remaining > 1:
+        half = remaining >> 1
         block += half * (starts[block + half] <= rank)
-        rest -= half
+        remaining -= half
     return block
 
 
@@ -204,12 +212,13 @@ def is_full(tiers: Tiers, block: int) -> bool:
 @compiled
 def home_of(tiers: Tiers, value: float, arm: int) -> int:
     """The last block that does not begin after (value, arm), or the first block."""
-    low, rest = 0, int(tiers.counts[0])
-    while rest > 1:
-        half = rest >> 1
+    low = 0
+    remaining = int(tiers.counts[0])
+    while remaining > 1:
+        half = remaining >> 1
         first = tiers.first_values[low + half]
         low += half * ((first < value) | ((first == value) & (tiers.first_arms[low + half] <= arm)))
-        rest -= half
+        remaining -= half
     return low
 
 
@@ -221,11 +230,12 @@ def count_before(tiers: Tiers, block: int, value: float, arm: int) -> int:
     """
     start = tiers.slots[block] << tiers.bits
     size = size_of(tiers, block)
-    values, arms = tiers.values[start : start + size], tiers.arms[start : start + size]
-    found = 0
+    values = tiers.values[start : start + size]
+    arms = tiers.arms[start : start + size]
+    count = 0
     for k in range(size):
-        found += (values[k] < value) | ((values[k] == value) & (arms[k] < arm))
-    return found
+        count += (values[k] < value) | ((values[k] == value) & (arms[k] < arm))
+    return count
 
 
 # These take slices, whose indices the compiler knows to be in range, so each loop is a single memory move.
@@ -296,7 +306,8 @@ def join(tiers: Tiers, block: int) -> None:
     """Join a block with the next if both are small."""
     if block < 0 or block + 1 >= int(tiers.counts[0]):
         return
-    size, more = size_of(tiers, block), size_of(tiers, block + 1)
+    size = size_of(tiers, block)
+    more = size_of(tiers, block + 1)
     if 4 * (size + more) <= 3 << tiers.bits:
         source = tiers.slots[block + 1] << tiers.bits
         _copy(tiers, source, (tiers.slots[block] << tiers.bits) + size, more)
@@ -344,9 +355,8 @@ def tidy(tiers: Tiers, block: int) -> None:
             join(tiers, block - 1)
 
 
-RENEWAL_BITS = (
-    9  # the whole guide is renewed within 2 ** 9 moves, about as often as blocks shift by one
-)
+# The whole guide is renewed within 2 ** 9 moves, about as often as blocks shift by one.
+RENEWAL_BITS = 9
 
 
 @compiled
@@ -354,10 +364,13 @@ def move_in_tiers(tiers: Tiers, arm: int, before: float, after: float) -> None:
     """Change the estimate of `arm` from `before` to `after`."""
     if is_full(tiers, home_of(tiers, after, arm)):
         _make_room(tiers, before, after, arm)
-    here, there = home_of(tiers, before, arm), home_of(tiers, after, arm)
-    offset, goal = count_before(tiers, here, before, arm), count_before(tiers, there, after, arm)
+    here = home_of(tiers, before, arm)
+    there = home_of(tiers, after, arm)
+    offset = count_before(tiers, here, before, arm)
+    goal = count_before(tiers, there, after, arm)
     if here == there:
-        goal -= before < after  # the count included the arm itself
+        if before < after:
+            goal -= 1  # the count included the arm itself
         close_gap(tiers, here, offset, max(offset, goal) + 1, 1)
         open_gap(tiers, here, goal, max(offset, goal) + 1, 1)
     else:
@@ -401,6 +414,7 @@ def lift_in_tiers(
 
 @compiled_apart
 def _lift_each(tiers: Tiers, estimates: Floats, arms: Ints, lifts: Floats, count: int) -> None:
+    """Lift the arms one by one."""
     for k in range(count):
         before = estimates[arms[k]]
         estimates[arms[k]] = before + lifts[k]
@@ -414,14 +428,18 @@ def _stay_in_order(tiers: Tiers, arms: Ints, lifts: Floats, count: int) -> bool:
 
     Late feedback may find them elsewhere, and rounding may make two of them equal.
     """
-    value, arm, block = -math.inf, -1, 0
+    value = -math.inf
+    arm = -1
+    block = 0
     for rank in range(count):
-        block += rank == tiers.starts[block + 1]
+        if rank == tiers.starts[block + 1]:
+            block += 1
         place = (tiers.slots[block] << tiers.bits) + rank - tiers.starts[block]
         lifted = tiers.values[place] + lifts[rank]
         if tiers.arms[place] != arms[rank] or comes_before(lifted, arms[rank], value, arm):
             return False
-        value, arm = lifted, arms[rank]
+        value = lifted
+        arm = arms[rank]
     return True
 
 
@@ -429,14 +447,16 @@ def _stay_in_order(tiers: Tiers, arms: Ints, lifts: Floats, count: int) -> bool:
 def _lift_front(
     tiers: Tiers, estimates: Floats, lifts: Floats, count: int, spare: Floats, spare_arms: Ints
 ) -> None:
+    """Lift the arms of the first ranks where they are, then move those that pass the next rank."""
     block = 0
     for rank in range(count):
-        block += rank == tiers.starts[block + 1]
+        if rank == tiers.starts[block + 1]:
+            block += 1
         place = (tiers.slots[block] << tiers.bits) + rank - tiers.starts[block]
         tiers.values[place] += lifts[rank]
         estimates[tiers.arms[place]] = tiers.values[place]
-    for each in range(block + 1):
-        note_first(tiers, each)
+    for changed in range(block + 1):
+        note_first(tiers, changed)
     if 0 < count < tiers.length:
         staying = _staying(tiers, count)
         passing = count
@@ -450,7 +470,8 @@ def _lift_front(
 def _staying(tiers: Tiers, count: int) -> int:
     """The number of the first `count` ranks that still come before the next rank."""
     place = place_of(tiers, count)
-    value, arm = tiers.values[place], tiers.arms[place]
+    value = tiers.values[place]
+    arm = tiers.arms[place]
     staying = count
     while staying > 0:
         place = place_of(tiers, staying - 1)
@@ -465,8 +486,10 @@ def _climbs(tiers: Tiers, rank: int) -> bool:
     """Move the arm at a rank past others of its block. If it belongs in a later block, do nothing and return False."""
     block = block_of(tiers, rank)
     start = tiers.slots[block] << tiers.bits
-    place, last = start + rank - tiers.starts[block], start + size_of(tiers, block) - 1
-    value, arm = tiers.values[place], tiers.arms[place]
+    place = start + rank - tiers.starts[block]
+    last = start + size_of(tiers, block) - 1
+    value = tiers.values[place]
+    arm = tiers.arms[place]
     following = block + 1
     if following < int(tiers.counts[0]) and comes_before(
         tiers.first_values[following], tiers.first_arms[following], value, arm
@@ -510,24 +533,25 @@ def _take_out(tiers: Tiers, first: int, stop: int) -> None:
             note_first(tiers, block)
         stop = low
     block = block_of(tiers, first)
-    for each in range(block, block - 3, -1):
-        join(tiers, each)
+    for small in range(block, block - 3, -1):
+        join(tiers, small)
 
 
 @compiled
 def _put_in(tiers: Tiers, spare: Floats, spare_arms: Ints, count: int) -> int:
     """Put in the last of the spare arms and those that belong right before it; return how many."""
-    value, arm = spare[count - 1], spare_arms[count - 1]
+    value = spare[count - 1]
+    arm = spare_arms[count - 1]
     block = home_of(tiers, value, arm)
     if is_full(tiers, block):
         split(tiers, block)
         block = home_of(tiers, value, arm)
-    goal, size = count_before(tiers, block, value, arm), size_of(tiers, block)
+    goal = count_before(tiers, block, value, arm)
+    size = size_of(tiers, block)
     start = tiers.slots[block] << tiers.bits
-    number, room = 1, (1 << tiers.bits) - size
-    before = (
-        start + goal - 1
-    )  # the arm just before them; it exists, since they passed at least one arm
+    number = 1
+    room = (1 << tiers.bits) - size
+    before = start + goal - 1  # it exists, since the arms to put in passed at least one
     while number < min(count, room) and not comes_before(
         spare[count - number - 1],
         spare_arms[count - number - 1],

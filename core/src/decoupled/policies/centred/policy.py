@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -74,7 +74,8 @@ class CentredFTPL(Policy):
     ties: str = "shared"
 
     keyed_in_place = True
-    fading = ("estimates", "spread")  # the running mean forgets by itself
+    # The running mean forgets by itself.
+    fading: ClassVar[tuple[str, ...]] = ("estimates", "spread")
 
     def __post_init__(self) -> None:
         set_number(self, "alpha", 1.0, 1e9, "the default is 3")
@@ -95,8 +96,9 @@ class CentredFTPL(Policy):
     def examples(cls) -> tuple[Self, ...]:
         return (
             cls(),
-            cls(c=0.5, exploit_c=3.0, mean_rate=0.1, schedule="losses"),
-            cls(c=1.5, exploit_c=6.0, gate=0.4, ranking="sorting"),
+            cls(c=0.5, exploit_c=3.0, mean_rate=0.1, schedule="losses", ranking="improved"),
+            cls(alpha=2.0, c=1.0, exploit_c=0.5, gate=0.4, mean_rate=0.3, ranking="sorting"),
+            cls(c=0.5, exploit_c=3.0, schedule="losses", ranking="strata"),
             cls(alpha=2.0, exploit_c=1.0, gate=0.3, mean_rate=0.3, ranking="strata"),
         )
 

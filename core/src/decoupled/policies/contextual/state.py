@@ -8,7 +8,7 @@ written here too, before a call.
 
 from collections import namedtuple
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from ...kernels.context import ContextPlaces
 from ...kernels.jit import compiled
@@ -175,7 +175,7 @@ PARAMS = (
     *vector("outer_prior", MOST_RUNGS),
     *vector("outer_kind", MOST_RUNGS),
 )
-Params: Any = namedtuple("Params", PARAMS)  # type: ignore[misc]
+Params = cast(Any, namedtuple("Params", PARAMS))  # type: ignore[misc]
 P = places_of(PARAMS)
 _INNER = len(ladder_state.PARAMS)
 

@@ -10,7 +10,7 @@ discount is one factor for all arms, so that a loss changes one arm only.
 """
 
 from collections import namedtuple
-from typing import Any
+from typing import Any, cast
 
 from ...kernels.state import Layout, places_of, vector
 
@@ -147,5 +147,5 @@ PARAMS = (
     *vector("rate", MOST_RUNGS),
     *vector("prior", MOST_RUNGS),
 )
-Params: Any = namedtuple("Params", PARAMS)  # type: ignore[misc]
+Params = cast(Any, namedtuple("Params", PARAMS))  # type: ignore[misc]
 P = places_of(PARAMS)

@@ -42,7 +42,8 @@ def theorem_g1(horizon: int, arms: int, delay: int, policy: FTPL | None = None) 
     ['2.3e+03', '6.4e+03', '1.9e+04', '8.4e+04']
     """
     policy = FTPL() if policy is None else policy
-    if not isinstance(policy, FTPL):
+    given: object = policy
+    if not isinstance(given, FTPL):
         rule = "must be the paper's FTPL policy"
         raise ParameterError.of("policy", policy, rule, "see theorem_g2 for Ladder")
     flown = switches(horizon, arms, policy)
