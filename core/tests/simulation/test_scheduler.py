@@ -55,7 +55,7 @@ def test_workers_and_blocks_matter_not(
 CONTEXTS = dc.environments.ContextTable(
     np.random.default_rng(0).random((50, 3)), {"subject": ["law", "art"] * 25}, order="shuffled"
 )
-LATE = dc.Traffic(delay=("geometric", 30), missing=0.2, slice=0.7, reported=("noise", 0.3))
+LATE = dc.Traffic(delay=("geometric", 30), missing=0.2, explore_share=0.7)
 CONTEXTUAL = [
     dc.ContextualLadder(segments=("subject",)),
     dc.Ladder(),
@@ -67,10 +67,9 @@ CONTEXTUAL = [
     ("policies", "world", "traffic"),
     [
         ([dc.Exp3(), dc.Exp3(estimator="centred")], ENVIRONMENT, LATE),
-        ([dc.FTPL()], ENVIRONMENT, dc.Traffic(keys=3, arrivals=("zipf", 1.0))),
         (CONTEXTUAL, CONTEXTS, dc.Traffic()),
     ],
-    ids=["late", "keys", "contexts"],
+    ids=["late", "contexts"],
 )
 def test_nor_do_they_for_other_runs_that_resume(
     policies: list[dc.Policy],

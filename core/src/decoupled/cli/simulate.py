@@ -65,7 +65,7 @@ def show(plan: Plan, results: Results, folder: Path, latex: bool) -> None:
 
 def summary_table(plan: Plan, results: Results) -> Table:
     """The summary of final regret, for a terminal."""
-    title = f"{results.world}: regret after {plan.horizon:,} rounds, {plan.runs:,} runs"
+    title = f"{results.setting}: regret after {plan.horizon:,} rounds, {plan.runs:,} runs"
     segments = results.has_segments
     table = Table(title=title)
     for number, name in enumerate(REGRET_HEAD + (SEGMENT_HEAD if segments else ())):

@@ -18,7 +18,7 @@ from ..kernels.jit import is_ours, source_digest
 from ..policies import Policy
 from .admission import checked_sizes
 from .baseline import Baseline
-from .contextual import check_context, check_keys, sees_context
+from .contextual import check_context, sees_context
 from .traffic import DIRECT, Traffic, check_traffic
 
 Checkpoints: TypeAlias = int | str | Sequence[int] | dict[str, Any]
@@ -88,8 +88,6 @@ class Plan:
         a_round = 60e-9 + 4e-9 * self.environment.arms
         if any(policy.in_python for policy in self.policies):
             a_round = 50e-6
-        elif self.traffic.keys:
-            a_round = 10e-6
         elif any(sees_context(policy, self.environment) for policy in self.policies):
             a_round *= 20
         seconds_a_run = self.horizon * a_round
@@ -163,9 +161,7 @@ def make_plan(
     one_of("device", device, DEVICES)
     rounds = checkpoint_rounds(checkpoints, horizon)
     check_context(chosen, environment, device, traffic)
-    if traffic.keys:
-        check_keys(traffic, environment)
-    elif not traffic.direct:
+    if not traffic.is_direct:
         check_traffic(traffic, chosen, environment.arms, horizon)
     return Plan(chosen, environment, horizon, runs, seed, rounds, device, traffic)
 

@@ -24,7 +24,7 @@ def test_grouping_changes_nothing(block: int) -> None:
 
 
 def test_grouping_changes_nothing_if_feedback_is_late() -> None:
-    traffic = dc.Traffic(delay=("geometric", 30.0), missing=0.2, slice=0.7, reported=("noise", 0.3))
+    traffic = dc.Traffic(delay=("geometric", 30.0), missing=0.2, explore_share=0.7)
     how = {"traffic": traffic}
     assert bits(block=777, **how) == bits(**how) != bits()
 

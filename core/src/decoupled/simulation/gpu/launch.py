@@ -6,7 +6,7 @@ Plans on devices: checks, and threads that each serve one device.
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import cycle
@@ -25,6 +25,7 @@ from ...policies import Policy
 from ..admission import outside_range
 from ..cpu import BlockResult, table_and_best
 from ..plan import Plan
+from ..scheduler import Workers
 from ..traffic import DIRECT, Traffic, kept_places, pending_bytes, pending_capacity
 from .kernels import kernel_for, kernel_key
 from .memory import (
@@ -113,7 +114,7 @@ def compile_kernel(policy: Policy, environment: Environment) -> None:
 def _pending(job: _Job) -> Callable[[LaunchGrid], tuple[Any, ...]]:
     """The last argument of a kernel: the rules, and room for the pending decisions of every thread of a grid."""
     _, policy, environment, needs, _, traffic, stream = job
-    if traffic.direct:
+    if traffic.is_direct:
         return lambda grid: ()
     cuda = toolkit()
     kept = cuda.to_device(kept_places(policy, environment.arms), stream)
@@ -137,14 +138,14 @@ def _launcher(job: _Job) -> Launch:
     cuda, adaptive, pending = toolkit(), needs.shape.adaptive, _pending(job)
     facts: tuple[Any, ...]
     if adaptive:
-        kernel = kernel_for(policy, environment, needs.shape, late=not traffic.direct)
+        kernel = kernel_for(policy, environment, needs.shape, late=not traffic.is_direct)
         # One extra element, because an array on a device cannot be empty.
         longer = (np.append(each, each.dtype.type(0)) for each in environment.memory())
         memory = [cuda.to_device(each, stream) for each in longer]
         facts = (policy.params(), environment.params(), *memory, needs.horizon, *shared)
     else:
         table, best = table_and_best(environment, needs.horizon)
-        kernel = kernel_for(policy, environment, needs.shape, table.noise, not traffic.direct)
+        kernel = kernel_for(policy, environment, needs.shape, table.noise, not traffic.is_direct)
         sent = _sent(environment, needs.horizon, card.number)
         facts = (policy.params(), *sent, table.concentration, best, *shared)
 
@@ -217,18 +218,18 @@ def devices_for(plan: Plan) -> tuple[Card, ...]:
 
 
 @contextmanager
-def device_executor(found: tuple[Card, ...]) -> Iterator[tuple[Executor, int]]:
-    """A pool of threads, a few for each device, and their number."""
+def device_workers(found: tuple[Card, ...]) -> Iterator[Workers]:
+    """A pool of threads, a few for each device."""
     turns, lock = cycle(found), Lock()
 
     def choose() -> None:
         with lock:
             _mine.card = next(turns)
 
-    workers = WORKERS * len(found)
-    threads = ThreadPoolExecutor(workers, "decoupled-cuda", initializer=choose)
+    count = WORKERS * len(found)
+    threads = ThreadPoolExecutor(count, "decoupled-cuda", initializer=choose)
     try:
-        yield threads, workers
+        yield Workers(threads, count, timed_on_device)
     finally:
         threads.shutdown(wait=True, cancel_futures=True)
 
