@@ -232,7 +232,7 @@ MISTAKES = [
     ("simulation/gpu/kernels.py", "(0, arm), int64(played[0, arm])", "(0, arm), int64(played[1, arm])"),
     ("simulation/gpu/launch.py", "range(first, last, most)", "range(first, last, most + 1)"),
     ("simulation/gpu/launch.py", "if outside[0]:", "if False:"),
-    ("simulation/gpu/memory.py", "each = MOST_COUNT // (", "each = 2 * MOST_COUNT // ("),
+    ("simulation/gpu/memory.py", "runs_a_thread = MOST_COUNT // (", "runs_a_thread = 2 * MOST_COUNT // ("),
 ]
 # fmt: on
 

@@ -120,18 +120,18 @@ def regroup(environment: dc.environments.Environment) -> list[str]:
     # Memory for the results of two runs at a time: a block goes in pieces.
     before = sizes.most_runs
     for module in (sizes, sys.modules["decoupled.simulation.gpu.launch"]):
-        vars(module)["most_runs"] = lambda needs, card: 2
+        vars(module)["most_runs"] = lambda requirements, device: 2
     if differing(run(pair, environment, device="cuda"), whole):
         wrong.append("pieces")
     for module in (sizes, sys.modules["decoupled.simulation.gpu.launch"]):
         vars(module)["most_runs"] = before
     # One device under two names: the blocks are divided between them.
     execution = vars(sys.modules["decoupled.simulation.gpu.launch"])
-    cards = execution["cards"]
-    execution["cards"] = lambda: (*cards(), *cards())
+    devices = execution["devices"]
+    execution["devices"] = lambda: (*devices(), *devices())
     if differing(run(pair, environment, device="cuda", block=1), whole):
         wrong.append("two devices")
-    execution["cards"] = cards
+    execution["devices"] = devices
     return wrong
 
 

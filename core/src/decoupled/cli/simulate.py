@@ -80,10 +80,10 @@ def estimate(plans: Sequence[Plan], workers: int | None, device: str = "cpu") ->
     count = workers or os.cpu_count() or 1
     where = f"{count} threads"
     if one_of("device", device, DEVICES) != "cpu":
-        from ..simulation.gpu.memory import block_size, cards
+        from ..simulation.gpu.memory import block_size, devices
 
-        count = len(cards())
-        where = " and ".join(card.name for card in cards())
+        count = len(devices())
+        where = " and ".join(device.name for device in devices())
         plans = [replace(plan, device=device) for plan in plans]
     lines = []
     whole = 0.0
@@ -91,7 +91,7 @@ def estimate(plans: Sequence[Plan], workers: int | None, device: str = "cpu") ->
         seconds = sum(_seconds_a_round(plan, number) for number in range(len(plan.policies)))
         seconds *= plan.runs * plan.horizon / count
         whole += seconds
-        size = plan.block_size() if plan.device == "cpu" else block_size(plan, cards())
+        size = plan.block_size() if plan.device == "cpu" else block_size(plan, devices())
         blocks = plan.block_count(size)
         lines += [
             ", ".join(filter(None, (f"{plan.environment!r}", plan.traffic.label))),

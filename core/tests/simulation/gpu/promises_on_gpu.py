@@ -38,7 +38,9 @@ def test_a_rerun_on_a_device_resumes(tmp_path: Path) -> None:
 
 def test_many_checkpoints_and_runs_go_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = bits()
-    monkeypatch.setattr("decoupled.simulation.gpu.launch.most_runs", lambda needs, card: 640)
+    monkeypatch.setattr(
+        "decoupled.simulation.gpu.launch.most_runs", lambda requirements, device: 640
+    )
     assert bits() == whole
 
 
