@@ -142,9 +142,7 @@ TRAFFIC: dict[str, dict[str, Any]] = {
     "delay": {"delay": 100},
     "geometric": {"delay": ("geometric", 100)},
     "missing": {"missing": 0.5},
-    "slice": {"slice": 0.05},
-    "noise": {"reported": ("noise", 0.5)},
-    "flip": {"reported": ("flip", 0.2)},
+    "slice": {"explore_share": 0.05},
 }
 
 

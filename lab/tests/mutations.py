@@ -141,14 +141,14 @@ MISTAKES = [
     ("kernels/random/sampling.py", "1.0 if uniform(noise) <= mean", "1.0 if uniform(noise) <= 0.98 * mean"),
     ("kernels/random/sampling.py", "return first / (first + second)", "return first / (first + 1.02 * second)"),
     ("kernels/worlds.py", "regret: float = rows[row, arm]", "regret: float = 0.98 * rows[row, arm]"),
-    ("kernels/feedback_delay.py", "<= rules.share", "<= 0.98 * rules.share"),
+    ("kernels/feedback_delay.py", "<= rules.explore_share", "<= 0.98 * rules.explore_share"),
     ("kernels/feedback_delay.py", "<= rules.missing", "<= 1.02 * rules.missing"),
-    ("kernels/feedback_delay.py", "int(math.log(mark) / rules.tail)", "int(1.02 * math.log(mark) / rules.tail)"),
-    ("kernels/feedback_delay.py", "loss += rules.first * (radius", "loss += 1.02 * rules.first * (radius"),
+    ("kernels/feedback_delay.py", "int(math.log(number) / rules.tail)", "int(1.02 * math.log(number) / rules.tail)"),
+    ("kernels/feedback_delay.py", "(1.0 - number) * rules.span", "0.98 * (1.0 - number) * rules.span"),
     ("kernels/feedback_delay.py", "(t + delay) % slots", "(t + delay + 1) % slots"),
     ("kernels/feedback_delay.py", "        _copy(state, queue, slot, False)\n", ""),
-    ("kernels/feedback_delay.py", "<= rules.first_labels", "< rules.first_labels"),
-    ("kernels/feedback_delay.py", "judged * label)", "judged * judged)"),
+    ("kernels/feedback_delay.py", "_NUMBERS_A_ROUND = 5", "_NUMBERS_A_ROUND = 4"),
+    ("kernels/feedback_delay.py", "queue.floats[slot, _WEIGHT] = weight", "queue.floats[slot, _WEIGHT] = 1.02 * weight"),
     ("kernels/worlds.py", "loss: float = world.losses[arm]", "loss: float = 0.98 * world.losses[arm]"),
     ("kernels/surrogates.py", "x = 1.0 + eta *", "x = 1.0 + 1.02 * eta *"),
     ("kernels/surrogates.py", "mean = whole / (end - first)", "mean = whole / (end - first + 0.02)"),
@@ -232,7 +232,7 @@ MISTAKES = [
     ("simulation/gpu/kernels.py", "(0, arm), int64(played[0, arm])", "(0, arm), int64(played[1, arm])"),
     ("simulation/gpu/launch.py", "range(first, last, most)", "range(first, last, most + 1)"),
     ("simulation/gpu/launch.py", "if outside[0]:", "if False:"),
-    ("simulation/gpu/memory.py", "each = MOST_COUNT // (", "each = 2 * MOST_COUNT // ("),
+    ("simulation/gpu/memory.py", "runs_a_thread = MOST_COUNT // (", "runs_a_thread = 2 * MOST_COUNT // ("),
 ]
 # fmt: on
 

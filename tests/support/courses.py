@@ -82,8 +82,8 @@ def course(policy: dc.Policy, arms: int, calls: Entries) -> Iterator[bytes]:
 
 
 def queue_for(policy: dc.Policy, arms: int) -> FeedbackQueue:
-    """Feedback that comes late, is lost or altered, or is not asked for."""
-    rules = Traffic(delay=("geometric", 4.0), missing=0.2, slice=0.7, reported=("flip", 0.2))
+    """Feedback that comes late, is lost, or is not asked for."""
+    rules = Traffic(delay=("geometric", 4.0), missing=0.2, explore_share=0.7)
     return new_queue(policy, arms, rules, ROUNDS)._replace(key=np.array([3, 4], np.uint64))
 
 
@@ -195,7 +195,7 @@ def common_calls() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
         yield f"draw_loss, {kind}", draw_loss, (kind, 3.0, 0.3, stream, np.zeros(2, np.uint64))
     yield "clear", feedback_delay.clear, (queue,)
     yield "explores", feedback_delay.explores, (rules, queue.key, 7)
-    yield "_wait", feedback_delay._wait, (some, queue, 7, 2, 1.5, 0.25)
+    yield "_enqueue", feedback_delay._enqueue, (some, queue, 7, 2, 1.5, 0.25)
     for keep in (True, False):
         yield f"_copy, {keep}", feedback_delay._copy, (some, queue, 7, keep)
     numbers, serials = rng.random(6), np.arange(3, 9)

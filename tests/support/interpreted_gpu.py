@@ -44,8 +44,8 @@ HORIZON, RUNS = 12, 5
 LATE_POLICIES = (dc.FTPL(), dc.Ladder(), POLICIES[3], dc.UCB1(), ScriptedGreedy())
 LATE = (
     dc.Traffic(delay=3),
-    dc.Traffic(delay=("geometric", 2.0), missing=0.2, slice=0.8, reported=("noise", 0.3)),
-    dc.Traffic(delay=("uniform", 1, 4), reported=("flip", 0.3)),
+    dc.Traffic(delay=("geometric", 2.0), missing=0.2, explore_share=0.8),
+    dc.Traffic(delay=("uniform", 1, 4)),
 )
 
 
@@ -83,14 +83,14 @@ def compare() -> list[str]:
 
 
 def compare_late() -> list[str]:
-    """Late, lost, rare and altered feedback: the CPU's own bits, whatever an earlier run of the thread left behind."""
+    """Late, lost and rare feedback: the CPU's own bits, whatever an earlier run of the thread left behind."""
     wrong = []
     for environment in (ENVIRONMENTS[0], ENVIRONMENTS[2], ENVIRONMENTS[4]):
         for policy in LATE_POLICIES:
             if not is_played(policy, environment):
                 continue
             for how in LATE if policy == POLICIES[0] else LATE[:2]:
-                traffic = replace(how, slice=1.0) if policy.coupled else how
+                traffic = replace(how, explore_share=1.0) if policy.coupled else how
                 mine = run(policy, environment, device="cuda", traffic=traffic)
                 theirs = run(policy, environment, workers=1, traffic=traffic)
                 what = f"{policy.label}, {environment.label}, {traffic.label}"
@@ -120,18 +120,18 @@ def regroup(environment: dc.environments.Environment) -> list[str]:
     # Memory for the results of two runs at a time: a block goes in pieces.
     before = sizes.most_runs
     for module in (sizes, sys.modules["decoupled.simulation.gpu.launch"]):
-        vars(module)["most_runs"] = lambda needs, card: 2
+        vars(module)["most_runs"] = lambda requirements, device: 2
     if differing(run(pair, environment, device="cuda"), whole):
         wrong.append("pieces")
     for module in (sizes, sys.modules["decoupled.simulation.gpu.launch"]):
         vars(module)["most_runs"] = before
     # One device under two names: the blocks are divided between them.
     execution = vars(sys.modules["decoupled.simulation.gpu.launch"])
-    cards = execution["cards"]
-    execution["cards"] = lambda: (*cards(), *cards())
+    devices = execution["devices"]
+    execution["devices"] = lambda: (*devices(), *devices())
     if differing(run(pair, environment, device="cuda", block=1), whole):
         wrong.append("two devices")
-    execution["cards"] = cards
+    execution["devices"] = devices
     return wrong
 
 

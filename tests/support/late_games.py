@@ -1,4 +1,4 @@
-"""Games with late, lost, rare, altered and judged feedback, one run of each.
+"""Games with late, lost and rare feedback, one run of each.
 
 Where the round loops for them do not ship, they take 10 to 40 s to compile for each policy. Run as a script, with
 NUMBA_DISABLE_JIT=1, this prints what plain Python makes of every game. Nothing is compiled then.
@@ -39,19 +39,11 @@ EVERYWHERE = [POLICIES[2], dc.Exp3()]
 TRAFFIC = [
     Traffic(delay=7),
     Traffic(delay=("geometric", 20.0)),
-    Traffic(delay=("uniform", 3, 40), missing=0.3, slice=0.6, reported=("noise", 0.4)),
-    Traffic(slice=0.3, reported=("flip", 0.2)),
-    Traffic(delay=ROUNDS - 1, reported=("scale", -0.5, 0.9)),
+    Traffic(delay=("uniform", 3, 40), missing=0.3, explore_share=0.6),
+    Traffic(explore_share=0.3),
+    Traffic(delay=ROUNDS - 1),
     Traffic(delay=10**15),
-    Traffic(delay=3, judge=(0.1, 0.7)),
-    Traffic(
-        delay=("uniform", 0, 9),
-        missing=0.1,
-        slice=0.8,
-        judge=[(0.05, 0.5), (0.2, 0.9)] * 3,
-        labels=dc.Labels(share=0.25, first=20),
-        label_delay=17,
-    ),
+    Traffic(delay=("uniform", 0, 9), missing=0.1, explore_share=0.8),
 ]
 
 
@@ -75,7 +67,7 @@ class Game(NamedTuple):
 
 def on_table(policy: dc.Policy, traffic: Traffic) -> Game:
     if policy.coupled:  # it cannot only exploit
-        traffic = Traffic(traffic.delay, traffic.missing, 1.0, traffic.reported)
+        traffic = Traffic(traffic.delay, traffic.missing)
     return Game(policy, CROWD if policy is STRATA else WORLD, traffic)
 
 

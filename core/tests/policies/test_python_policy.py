@@ -89,7 +89,7 @@ def test_it_keeps_the_contract(policy: dc.Policy, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize(
     "traffic",
-    [dc.Traffic(), dc.Traffic(delay=7), dc.Traffic(missing=0.3, slice=0.5)],
+    [dc.Traffic(), dc.Traffic(delay=7), dc.Traffic(missing=0.3, explore_share=0.5)],
     ids=lambda each: each.label,
 )
 @pytest.mark.parametrize(

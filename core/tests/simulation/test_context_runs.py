@@ -151,8 +151,8 @@ def test_in_the_given_order_a_blind_policy_meets_an_ordinary_table() -> None:
         ),
         (
             dc.Ladder(),
-            {"traffic": dc.Traffic(keys=3)},
-            "traffic = 'keys 3': cannot .* order = 'shuffled'",
+            {"traffic": dc.Traffic(missing=0.5)},
+            "traffic = 'missing 0.5': cannot .* order = 'shuffled'",
         ),
         (dc.Ladder(), {"device": "cuda"}, "device = 'cuda': cannot play order = 'shuffled'"),
     ],

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.base.files import write_atomically
+from decoupled.kernels.rounds import play_rounds
 from decoupled.simulation import admission
 from decoupled.simulation import scheduler as store_module
 from decoupled.simulation.admission import as_memory, whole_memory
@@ -55,7 +56,7 @@ def test_workers_and_blocks_matter_not(
 CONTEXTS = dc.environments.ContextTable(
     np.random.default_rng(0).random((50, 3)), {"subject": ["law", "art"] * 25}, order="shuffled"
 )
-LATE = dc.Traffic(delay=("geometric", 30), missing=0.2, slice=0.7, reported=("noise", 0.3))
+LATE = dc.Traffic(delay=("geometric", 30), missing=0.2, explore_share=0.7)
 CONTEXTUAL = [
     dc.ContextualLadder(segments=("subject",)),
     dc.Ladder(),
@@ -67,10 +68,9 @@ CONTEXTUAL = [
     ("policies", "world", "traffic"),
     [
         ([dc.Exp3(), dc.CentredFTPL()], ENVIRONMENT, LATE),
-        ([dc.FTPL()], ENVIRONMENT, dc.Traffic(keys=3, arrivals=("zipf", 1.0))),
         (CONTEXTUAL, CONTEXTS, dc.Traffic()),
     ],
-    ids=["late", "keys", "contexts"],
+    ids=["late", "contexts"],
 )
 def test_nor_do_they_for_other_runs_that_resume(
     policies: list[dc.Policy],
@@ -390,3 +390,33 @@ def test_killing_a_worker_changes_no_bit(cluster: Cluster) -> None:
     for name in alone.data:
         assert np.array_equal(alone.data[name].values, together.data[name].values)
     assert threading.active_count() < 50
+
+
+class AtOnce(Executor):
+    """Runs what is submitted before `submit` returns."""
+
+    def submit(self, function: Any, /, *arguments: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(function(*arguments, **named))
+        return future
+
+
+def test_a_simulation_reaches_the_loop_through_five_functions() -> None:
+    ways: list[list[str]] = []
+
+    def note(frame: Any, event: str, argument: object) -> None:
+        if event == "call" and frame.f_locals.get("self") is play_rounds:
+            way, caller = [], frame.f_back
+            while caller is not None:
+                if "decoupled" in caller.f_globals.get("__name__", "").split(".")[:1]:
+                    way.append(caller.f_code.co_name)
+                caller = caller.f_back
+            ways.append(way[::-1])
+
+    dc.simulate(dc.FTPL(), ENVIRONMENT, 30, 2)  # what is done once
+    sys.setprofile(note)
+    try:
+        dc.simulate(dc.FTPL(), ENVIRONMENT, 30, 2, executor=AtOnce(), workers=1)
+    finally:
+        sys.setprofile(None)
+    assert ways[0] == ["simulate", "run_plan", "execute", "timed_block", "run_block"]

@@ -243,12 +243,13 @@ def test_it_is_measured_judged_and_drawn(tmp_path: Path, monkeypatch: pytest.Mon
 
 def made_up_results(regret: float, switches: float) -> Any:
     spread = 1.0 + 0.01 * np.random.default_rng(int(regret)).normal(size=100)
-    return SimpleNamespace(
+    results = SimpleNamespace(
         horizon=10_000,
         data=SimpleNamespace(sizes={"arm": 4}),
         final_regret=lambda policy: regret * spread,
-        switches=lambda policy: switches * spread,
     )
+    moved = SimpleNamespace(final_regret=lambda policy: switches * spread)
+    return sticky.Cell(results, moved)  # type: ignore[arg-type]
 
 
 def worlds(keyed: tuple[float, float], fresh: tuple[float, float]) -> Any:

@@ -251,7 +251,7 @@ def test_a_coin_divides_the_regret_of_the_looks_by_the_share() -> None:
     # The step of the proof that holds with equality for independent losses: E Reg_T = E Reg_N / s with N looks. 2,000 runs:
     # the difference lies within 4 standard errors but for one time in 15,000; without "/ s" it is 60 of them.
     world, share, rounds = dc.environments.Bernoulli(rewards=[0.7, 0.4, 0.4]), 0.2, 1_000
-    coin = dc.Traffic(slice=share)
+    coin = dc.Traffic(explore_share=share)
     sliced = dc.simulate(dc.FTPL(), world, rounds, 2_000, seed=1, traffic=coin).final_regret("FTPL")
     every = list(range(1, 401))
     curve = dc.simulate(dc.FTPL(), world, 400, 2_000, seed=2, checkpoints=every, curves="runs")

@@ -11,7 +11,6 @@ from ..kernels import feedback_delay, rounds, winner_law
 from ..kernels.betting import ArmTotals, Observed, PairTotals, add_observations
 from ..kernels.dispatch import Entries, compiled_entries, register
 from ..kernels.feedback_delay import (
-    LABEL_SUMS,
     OWN_FLOATS,
     OWN_INTS,
     Direct,
@@ -125,7 +124,7 @@ def _common() -> Group:
         (draw_loss, (0, 1.0, 0.5, _stream(), _stream())),
         (feedback_delay.clear, (_queue(),)),
         (feedback_delay.explores, (_queue().rules, _stream(), 0)),
-        (feedback_delay._wait, (state, _queue(), 0, 0, 1.0, 1.0)),
+        (feedback_delay._enqueue, (state, _queue(), 0, 0, 1.0, 1.0)),
         (feedback_delay._copy, (state, _queue(), 0, False)),
     )
     exports = [Export(name_of(function), function, arguments) for function, arguments in functions]
@@ -206,15 +205,13 @@ def _stream() -> Any:
 
 
 def _queue() -> FeedbackQueue:
-    rules = Rules(0, 1, 1, 0.0, 0.0, 1.0, 0, 0.0, 0.0, False, 0.0, 0, 0, 1.0)
+    rules = Rules(law=0, low=1, span=1, tail=0.0, missing=0.0, explore_share=1.0)
     return FeedbackQueue(
         rules=rules,
         kept=np.zeros(3, np.int64),
         floats=np.zeros((1, OWN_FLOATS)),
         ints=np.zeros((1, OWN_INTS), np.int64),
         key=_stream(),
-        judge=np.zeros((ARMS, 2)),
-        label_sums=np.zeros(LABEL_SUMS),
     )
 
 

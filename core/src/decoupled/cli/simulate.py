@@ -65,7 +65,7 @@ def show(plan: Plan, results: Results, folder: Path, latex: bool) -> None:
 
 def summary_table(plan: Plan, results: Results) -> Table:
     """The summary of final regret, for a terminal."""
-    title = f"{results.world}: regret after {plan.horizon:,} rounds, {plan.runs:,} runs"
+    title = f"{results.setting}: regret after {plan.horizon:,} rounds, {plan.runs:,} runs"
     segments = results.has_segments
     table = Table(title=title)
     for number, name in enumerate(REGRET_HEAD + (SEGMENT_HEAD if segments else ())):
@@ -80,10 +80,10 @@ def estimate(plans: Sequence[Plan], workers: int | None, device: str = "cpu") ->
     count = workers or os.cpu_count() or 1
     where = f"{count} threads"
     if one_of("device", device, DEVICES) != "cpu":
-        from ..simulation.gpu.memory import block_size, cards
+        from ..simulation.gpu.memory import block_size, devices
 
-        count = len(cards())
-        where = " and ".join(card.name for card in cards())
+        count = len(devices())
+        where = " and ".join(device.name for device in devices())
         plans = [replace(plan, device=device) for plan in plans]
     lines = []
     whole = 0.0
@@ -91,7 +91,7 @@ def estimate(plans: Sequence[Plan], workers: int | None, device: str = "cpu") ->
         seconds = sum(_seconds_a_round(plan, number) for number in range(len(plan.policies)))
         seconds *= plan.runs * plan.horizon / count
         whole += seconds
-        size = plan.block_size() if plan.device == "cpu" else block_size(plan, cards())
+        size = plan.block_size() if plan.device == "cpu" else block_size(plan, devices())
         blocks = plan.block_count(size)
         lines += [
             ", ".join(filter(None, (f"{plan.environment!r}", plan.traffic.label))),

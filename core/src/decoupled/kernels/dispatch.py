@@ -224,8 +224,8 @@ def compiled_entries(params: Any) -> Entries:
     def decide_entry(
         values: Floats, scalars: Floats, floats: Floats, ints: Ints, stream: Words
     ) -> tuple[int, int, float, float]:
-        known = params(*_fixed_tuple(values, fields))
-        return decide(known, State(scalars, floats, ints), stream)
+        own_params = params(*_fixed_tuple(values, fields))
+        return decide(own_params, State(scalars, floats, ints), stream)
 
     def update_entry(
         values: Floats,
@@ -236,17 +236,16 @@ def compiled_entries(params: Any) -> Entries:
         weight: float,
         loss: float,
     ) -> None:
-        known = params(*_fixed_tuple(values, fields))
-        update(known, State(scalars, floats, ints), arm, weight, loss)
+        own_params = params(*_fixed_tuple(values, fields))
+        update(own_params, State(scalars, floats, ints), arm, weight, loss)
 
     calls: Any = (init_entry, decide_entry, update_entry)
-    for (
-        entry
-    ) in calls:  # their names and argument types are the same for every policy: see name_apart
+    # Their names and argument types are the same for every policy otherwise: see `make_name_unique`.
+    for entry in calls:
         entry.__qualname__ = f"{entry.__name__}.{params.__module__}.{params.__qualname__}"
-    made: Any = [translate(entry, keep, counting=False, inline=False) for entry in calls]
+    translated: Any = [translate(entry, keep, counting=False, inline=False) for entry in calls]
     # Called with every decision: Numba's own object is faster than the wrapper.
-    return Entries(*(getattr(entry, "dispatcher", entry) for entry in made))
+    return Entries(*(getattr(entry, "dispatcher", entry) for entry in translated))
 
 
 class Memory(NamedTuple):
@@ -348,7 +347,12 @@ _compiled_worlds: dict[type, WorldFunctions] = {}
 def register_world(kind: type, functions: WorldFunctions) -> None:
     """Register the functions of a kind of world. An interpreted loop calls them as they are."""
     _worlds[kind] = functions
-    _compiled_worlds[kind] = WorldFunctions(*map(compiled, functions))
+    _compiled_worlds[kind] = WorldFunctions(
+        begin=compiled(functions.begin),
+        draw=compiled(functions.draw),
+        exploited=compiled(functions.exploited),
+        checkpoint=compiled(functions.checkpoint),
+    )
     load.name_kind(kind)
 
 

@@ -1,6 +1,6 @@
-"""Feedback in the round loop: at once, or late, lost, rare, altered or judged. See `simulation.traffic` for the rules in words.
+"""Feedback in the round loop: at once, or late, lost or rare. See `simulation.traffic` for the rules in words.
 
-A pending decision keeps what its update needs: the explored arm, its weight, the reported loss, and what the state held
+A pending decision keeps what its update needs: the explored arm, its weight, its loss, and what the state held
 for it when it was made (the rows in `FeedbackQueue.kept`). The slots of a ring hold the pending decisions, as many as
 the longest delay can have. Each slot also heads the list of those that arrive in its round, the oldest first.
 
@@ -20,20 +20,15 @@ from .random.stream import scrambled, unit
 from .state import EVENTS, State
 
 CONSTANT, GEOMETRIC, UNIFORM = range(3)  # laws of the delay
-EXACT, FLIP, NOISE, SCALE = range(4)  # how losses are reported
 
-# What a random number is for, and how many numbers a round has. The last two are for the judge and the label's coin if
-# there is a judge.
-_SLICE, _MISSING, _DELAY, _REPORT, _REPORT_TOO, _PURPOSES = range(6)
+# What a random number is for. A round has five of them, two of which are free.
+_EXPLORES, _MISSING, _DELAY = range(3)
+_NUMBERS_A_ROUND = 5
 
 # Columns of a slot's floats and ints; what is kept of the state follows.
-_WEIGHT, _LOSS, _JUDGED, _LABEL, OWN_FLOATS = range(5)
+_WEIGHT, _LOSS, OWN_FLOATS = range(3)
 _ARM, _NEXT, _FIRST, _LAST, OWN_INTS = range(5)
 _NOBODY = -1
-_NO_LABEL = -1.0
-
-# What labels say: how many there are, and sums of judged loss s, label g, s^2 and s g. Then how many decisions there were.
-_DECISIONS, LABEL_SUMS = 5, 6
 
 _HEAD = 3  # numbers before the places in `kept`
 
@@ -49,46 +44,36 @@ class Rules(NamedTuple):
     span: int  # how many delays a uniform law has
     tail: float  # the logarithm of the chance that a geometric delay goes on for another round
     missing: float
-    share: float
-    report: int
-    first: float  # probability, standard deviation or factor
-    second: float  # shift
-    judged: bool
-    label_share: float  # 0 without labels
-    first_labels: int
-    label_delay: int
-    width: float  # of the range of what is learned
+    explore_share: float
 
 
 class FeedbackQueue(NamedTuple):
-    """The rules of one run, and room for its pending decisions."""
+    """Feedback that is late, lost or not asked for: the rules of one run, and room for its pending decisions."""
 
     rules: Rules
     kept: Ints  # three counts, then the places of scalars, rows of floats and rows of ints
     floats: Floats  # slots x columns
     ints: Ints
     key: Words
-    judge: Floats  # arms x 2: the chance that the judged loss is 1 if the true one is 0, and if it is 1
-    label_sums: Floats  # what labels say so far
 
 
 @compiled
-def mark_at(key: Words, t: int, purpose: int) -> float:
+def uniform_at(key: Words, t: int, purpose: int) -> float:
     """The random number of a round for one purpose, uniform in (0, 1]."""
-    counter = np.uint64(t) * np.uint64(_PURPOSES) + np.uint64(purpose) + _ONE
+    counter = np.uint64(t) * np.uint64(_NUMBERS_A_ROUND) + np.uint64(purpose) + _ONE
     return unit(scrambled(scrambled(key[0] + counter * _GOLDEN) ^ key[1]))
 
 
 @compiled
 def explores(rules: Rules, key: Words, t: int) -> bool:
     """Whether the round is one that explores."""
-    return mark_at(key, t, _SLICE) <= rules.share
+    return uniform_at(key, t, _EXPLORES) <= rules.explore_share
 
 
 @compiled
 def is_lost(rules: Rules, key: Words, t: int) -> bool:
     """Whether the feedback of the round never arrives."""
-    return mark_at(key, t, _MISSING) <= rules.missing
+    return uniform_at(key, t, _MISSING) <= rules.missing
 
 
 @compiled
@@ -96,65 +81,15 @@ def delay_at(rules: Rules, key: Words, t: int) -> int:
     """By how many rounds the feedback of the round is late."""
     if rules.law == CONSTANT:
         return rules.low
-    mark = mark_at(key, t, _DELAY)
+    number = uniform_at(key, t, _DELAY)
     if rules.law == UNIFORM:
-        return rules.low + min(int((1.0 - mark) * rules.span), rules.span - 1)
-    return int(math.log(mark) / rules.tail)
-
-
-@compiled
-def reported_at(rules: Rules, key: Words, t: int, loss: float) -> float:
-    """What is reported of a loss."""
-    if rules.report == EXACT:
-        return loss
-    if rules.report == FLIP:
-        return 1.0 - loss if mark_at(key, t, _REPORT) <= rules.first else loss
-    if rules.report == NOISE:
-        radius = math.sqrt(-2.0 * math.log(mark_at(key, t, _REPORT)))
-        loss += rules.first * (radius * math.cos(2.0 * math.pi * mark_at(key, t, _REPORT_TOO)))
-    else:
-        loss = rules.first * loss + rules.second
-    return min(max(loss, 0.0), 1.0)
-
-
-@compiled
-def _judged_at(queue: FeedbackQueue, slot: int, t: int, arm: int, loss: float) -> int:
-    """Keep what is learned from a judge, and perhaps a label, as a learner with labels does; return by how much it is later.
-
-    All but the label is fixed by the decision, so that what is learned is worked out now.
-    """
-    rules, key, floats, label_sums = queue.rules, queue.key, queue.floats, queue.label_sums
-    low, high = queue.judge[arm, 0], queue.judge[arm, 1]
-    judged = 1.0 if mark_at(key, t, _REPORT) <= low + loss * (high - low) else 0.0
-    floats[slot, _LOSS] = judged
-    if rules.label_share == 0.0:
-        return 0
-    label_sums[_DECISIONS] += 1.0
-    rho = 1.0 if label_sums[_DECISIONS] <= rules.first_labels else rules.label_share
-    # The line through past labels, as `decision.fitted` has it.
-    count, s, g, ss, sg = (
-        label_sums[0] + 20.0,
-        label_sums[1] + 10.0,
-        label_sums[2] + 10.0,
-        label_sums[3] + 10.0,
-        label_sums[4] + 10.0,
-    )
-    lam = min(max((count * sg - s * g) / (count * ss - s * s), 0.0), 1.0)
-    found = min(max((g - lam * s) / count, 0.0), 1.0 - lam) + lam * judged
-    wanted = mark_at(key, t, _REPORT_TOO) <= rho
-    if wanted:
-        found += (loss - found) / rho
-        floats[slot, _JUDGED] = judged
-        floats[slot, _LABEL] = loss
-    floats[slot, _LOSS] = min(max(0.5 + (found - 0.5) / rules.width, 0.0), 1.0)
-    return rules.label_delay if wanted else 0
+        return rules.low + min(int((1.0 - number) * rules.span), rules.span - 1)
+    return int(math.log(number) / rules.tail)
 
 
 @compiled
 def clear(queue: FeedbackQueue) -> None:
-    """Forget the pending decisions of an earlier run, and what labels said."""
-    if queue.rules.judged:
-        queue.label_sums[:] = 0.0
+    """Forget the pending decisions of an earlier run."""
     for slot in range(queue.ints.shape[0]):
         queue.ints[slot, _FIRST] = _NOBODY
         queue.ints[slot, _LAST] = _NOBODY
@@ -190,23 +125,21 @@ def _copy(state: State, queue: FeedbackQueue, slot: int, keep: bool) -> None:
 
 
 @compiled
-def _wait(state: State, queue: FeedbackQueue, t: int, arm: int, weight: float, loss: float) -> None:
+def _enqueue(
+    state: State, queue: FeedbackQueue, t: int, arm: int, weight: float, loss: float
+) -> None:
     """Put the decision of round t into the list of the round in which its feedback arrives, if it does."""
     rules, key, ints = queue.rules, queue.key, queue.ints
     slots = ints.shape[0]
-    slot, delay = t % slots, 0
-    queue.floats[slot, _WEIGHT] = weight
-    queue.floats[slot, _LABEL] = _NO_LABEL
-    if rules.judged:
-        delay = _judged_at(queue, slot, t, arm, loss)
-    else:
-        queue.floats[slot, _LOSS] = reported_at(rules, key, t, loss)
+    slot = t % slots
     if is_lost(rules, key, t):
         return
-    delay += delay_at(rules, key, t)
+    delay = delay_at(rules, key, t)
     if delay >= slots:  # after the last round
         return
     arrival = (t + delay) % slots
+    queue.floats[slot, _WEIGHT] = weight
+    queue.floats[slot, _LOSS] = loss
     ints[slot, _ARM] = arm
     ints[slot, _NEXT] = _NOBODY
     _copy(state, queue, slot, True)
@@ -227,7 +160,7 @@ def _queue_feedback(
     """Let the feedback of a round that explores wait, and learn what arrives, in the order of the decisions."""
     has_explored = explores(queue.rules, queue.key, t)
     if has_explored:
-        _wait(state, queue, t, arm, weight, loss)
+        _enqueue(state, queue, t, arm, weight, loss)
     else:
         state.scalars[EVENTS] -= 1.0  # what is served only is no decision
     ints = queue.ints
@@ -239,10 +172,6 @@ def _queue_feedback(
         _copy(state, queue, slot, False)
         explored = ints[slot, _ARM]
         update(params, state, explored, queue.floats[slot, _WEIGHT], queue.floats[slot, _LOSS])
-        judged, label = queue.floats[slot, _JUDGED], queue.floats[slot, _LABEL]
-        if label != _NO_LABEL:
-            for place, value in enumerate((1.0, judged, label, judged * judged, judged * label)):
-                queue.label_sums[place] += value
         slot = ints[slot, _NEXT]
     return has_explored
 

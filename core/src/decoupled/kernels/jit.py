@@ -34,7 +34,7 @@ from .lazy_numba import is_loaded, jit_disabled, numba
 _making = RLock()
 
 
-class OnFirstUse:
+class LazyKernel:
     """Wraps a Numba function, which is created when it is needed.
 
     A call from Python runs the shipped machine code, if there is any. Everything else, such as a use by Numba when it
@@ -44,22 +44,26 @@ class OnFirstUse:
     py_func: Callable[..., Any]
 
     def __init__(
-        self, function: Callable[..., Any], make: Callable[[], Any], name: str | None
+        self,
+        function: Callable[..., Any],
+        make_dispatcher: Callable[[], Any],
+        name: str | None,
     ) -> None:
         update_wrapper(self, function)
         self.py_func = function
-        self._make, self._name = make, name
-        self._made: Any = None
+        self._make_dispatcher = make_dispatcher
+        self._name = name
+        self._dispatcher: Any = None
         self._target: Callable[..., Any] = self._first
 
     @property
     def dispatcher(self) -> Any:
         """Numba's object."""
-        if self._made is None:
+        if self._dispatcher is None:
             with _making:
-                if self._made is None:
-                    self._made = self._make()
-        return self._made
+                if self._dispatcher is None:
+                    self._dispatcher = self._make_dispatcher()
+        return self._dispatcher
 
     def shipped(self) -> NativeFunction | None:
         """The machine code that the package ships for it, if there is any."""
@@ -110,19 +114,21 @@ class OnFirstUse:
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
         # The compiler for another target checks the class to find functions that it must recompile.
-        return type(self.dispatcher) if is_loaded() else OnFirstUse
+        return type(self.dispatcher) if is_loaded() else LazyKernel
 
 
 @cache  # one object for each dispatcher, because policies are compared by their functions
-def _from_dispatcher(dispatcher: Any) -> OnFirstUse:
-    return OnFirstUse(dispatcher.py_func, lambda: dispatcher, None)
+def _from_dispatcher(dispatcher: Any) -> LazyKernel:
+    """The wrapper of a dispatcher that came from another process."""
+    return LazyKernel(dispatcher.py_func, lambda: dispatcher, None)
 
 
 def _by_name(module: str, name: str) -> Any:
-    found: Any = sys.modules.get(module)
+    """What a module holds under a qualified name; None if there is nothing."""
+    held: Any = sys.modules.get(module)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        held = getattr(held, part, None)
+    return held
 
 
 fcntl: Any
@@ -165,6 +171,7 @@ def cache_folder() -> str | None:
 
 
 def _sweep(root: Path) -> None:
+    """Remove the folders of other versions that nobody has used for long."""
     for folder in root.iterdir():
         if not re.fullmatch("[0-9a-f]{16}", folder.name):  # not a digest, so not one of ours
             continue
@@ -236,7 +243,7 @@ def translate(function: Function, keep: bool, counting: bool, inline: bool = Tru
     if jit_disabled():  # as under the CUDA simulator, whose arrays machine code cannot take
         return function
     make = partial(_dispatcher, function, keep, counting, inline)
-    return cast(Function, OnFirstUse(function, make, name_of(function) if keep else None))
+    return cast(Function, LazyKernel(function, make, name_of(function) if keep else None))
 
 
 def _dispatcher(function: Callable[..., object], keep: bool, counting: bool, inline: bool) -> Any:
@@ -246,9 +253,13 @@ def _dispatcher(function: Callable[..., object], keep: bool, counting: bool, inl
     # error_model="numpy" drops the zero-division branches that keep loops from being vectorised. An inlined function
     # needs no C entry point, which would take a fifth of the compile time.
     jit = numba().njit(
-        nogil=True, error_model="numpy", _nrt=counting, cache=folder is not None,
-        forceinline=copied, no_cfunc_wrapper=copied,
-    )  # fmt: skip
+        nogil=True,
+        error_model="numpy",
+        _nrt=counting,
+        cache=folder is not None,
+        forceinline=copied,
+        no_cfunc_wrapper=copied,
+    )
     return jit(function) if folder is None else kept_in(folder, jit, function)
 
 
@@ -267,12 +278,12 @@ def add_functions(registry: dict[type, Any], params: type, functions: Any, owner
             f"params_type = {params.__module__}.{params.__qualname__}: belongs to another {owner}'s functions; "
             f"give this {owner} a Params of its own"
         )
-    name_apart(params)
+    make_name_unique(params)
     if is_ours(params, *functions):
         load.admit(params, functions)
 
 
-def name_apart(kind: type) -> None:
+def make_name_unique(kind: type) -> None:
     """Give a tuple type a unique name; most of them are called `Params`.
 
     Machine code is linked by the names of its argument types, without their modules. If two policies had parameter

@@ -43,6 +43,7 @@ def numba() -> Any:
 
 
 def _import() -> Any:
+    """Numba, or an error that says why it is needed and how to install it."""
     try:
         return import_module("numba")
     except ImportError:
@@ -100,7 +101,7 @@ def compiling_for(name: str) -> None:
 
 
 @contextmanager
-def told_of_compiling(listener: Callable[[], None]) -> Iterator[None]:
+def on_compile(listener: Callable[[], None]) -> Iterator[None]:
     """Call `listener`, in the compiling thread, whenever the compilation of a function starts."""
     _listeners.append(listener)
     try:
@@ -110,6 +111,7 @@ def told_of_compiling(listener: Callable[[], None]) -> Iterator[None]:
 
 
 def _listen() -> None:
+    """Call the listeners whenever Numba starts to compile."""
     event: Any = import_module("numba.core.event")
 
     class Listener(event.Listener):  # type: ignore[misc]
@@ -124,7 +126,7 @@ def _listen() -> None:
 
 
 def _tell_the_terminal() -> None:
-    # Once, and not in every worker: a user who waits at a terminal should know why.
+    """Say once, and not in every worker, why a user at a terminal has to wait."""
     _listeners.remove(_tell_the_terminal)
     from multiprocessing import parent_process
 

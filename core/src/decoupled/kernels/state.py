@@ -24,9 +24,8 @@ DISCOUNT = 6  # what an observation multiplies all sums by; 0 if nothing fades
 FADING = 7  # the place of the first of the last scalars, which say what fades: see `Forgets`
 SHARED_SCALARS = ("round", "arms", "secret", "events", "observed", "period", "discount", "fading")
 
-MOST_PAIRED_ARMS = (
-    1000  # a square of this many arms takes 8 MB, and a saved state contains every number
-)
+# A square of this many arms takes 8 MB, and a saved state contains every number.
+MOST_PAIRED_ARMS = 1000
 
 
 def vector(name: str, length: int) -> tuple[str, ...]:
@@ -167,12 +166,10 @@ class Layout(NamedTuple):
         state.scalars[DISCOUNT] = self.forgets.discount
         state.scalars[FADING] = first
         for place, name in enumerate(self.forgets.fading):
-            is_row = name in self.floats
-            number = (
-                self.floats.index(name)
-                if is_row
-                else len(self.floats) + self.all_scalars.index(name)
-            )
+            if name in self.floats:
+                number = self.floats.index(name)
+            else:
+                number = len(self.floats) + self.all_scalars.index(name)
             state.scalars[first + place] = number
 
     def row(self, state: State, name: str) -> Any:
@@ -211,11 +208,12 @@ class Layout(NamedTuple):
         part.scalars[: len(SHARED_SCALARS)] = state.scalars[: len(SHARED_SCALARS)]
         new.set_forgetting(part)  # whose places may be others
         for name in self._shared_with(new):
-            whole = self.row(state, name)
-            if name in self.scalars:
-                new.row(part, name)[:] = whole
-            else:
-                new.row(part, name)[:] = whole[np.ix_(arms, arms) if name in self.pairs else arms]
+            values = self.row(state, name)
+            if name in self.pairs:
+                values = values[np.ix_(arms, arms)]
+            elif name not in self.scalars:
+                values = values[arms]
+            new.row(part, name)[:] = values
         return part
 
     def extend(self, state: State, newcomers: int, layout: "Layout | None" = None) -> State:
@@ -226,18 +224,21 @@ class Layout(NamedTuple):
             newcomers: the number of new arms.
             layout: the layout of the new state, as in `restrict`; None for this one.
         """
-        new, arms = layout or self, state.floats.shape[1]
+        new = layout or self
+        arms = state.floats.shape[1]
         whole = new.new_state(arms + newcomers)
         whole.scalars[: len(SHARED_SCALARS)] = state.scalars[: len(SHARED_SCALARS)]
         new.set_forgetting(whole)
         whole.scalars[ARMS] = arms + newcomers
         for name in self._shared_with(new):
-            known, row = self.row(state, name), new.row(whole, name)
+            values = self.row(state, name)
+            row = new.row(whole, name)
             if name in self.pairs:
-                row[:arms, :arms] = known
+                row[:arms, :arms] = values
             else:
-                row[: len(known)] = known
+                row[: len(values)] = values
         return whole
 
     def _shared_with(self, other: "Layout") -> list[str]:
+        """What both layouts learn."""
         return [name for name in self.learned if name in other.learned]

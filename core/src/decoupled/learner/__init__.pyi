@@ -1,6 +1,6 @@
 # What the package exports, for type checkers and at run time: see base/lazy.py.
 from ..kernels.context import LARGEST_NUMBER as LARGEST_NUMBER
-from ..kernels.lazy_numba import told_of_compiling as told_of_compiling
+from ..kernels.lazy_numba import on_compile as on_compile
 from ..kernels.random.keyed import MOST_BYTES as MOST_BYTES
 from .arms import ArmNames as ArmNames
 from .arms import Arms as Arms

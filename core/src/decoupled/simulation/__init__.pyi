@@ -2,6 +2,7 @@
 from . import baselines as baselines
 from .api import run_plan as run_plan
 from .api import simulate as simulate
+from .cpu import BlockResult as BlockResult
 from .cpu import run_block as run_block
 from .cpu import table_and_best as table_and_best
 from .draws import draws_per_round as draws_per_round
@@ -10,11 +11,13 @@ from .intervals import checked_band as checked_band
 from .intervals import described as described
 from .intervals import interval as interval
 from .plan import DEVICES as DEVICES
+from .plan import Block as Block
 from .plan import Plan as Plan
 from .plan import as_rounds as as_rounds
 from .plan import make_plan as make_plan
 from .results import REGRET_HEAD as REGRET_HEAD
 from .results import SEGMENT_HEAD as SEGMENT_HEAD
+from .results import ResultCollector as ResultCollector
 from .results import Results as Results
 from .results import regret_rows as regret_rows
 from .scheduler import BLOCKS as BLOCKS

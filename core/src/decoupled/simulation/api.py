@@ -2,34 +2,30 @@
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from typing import Any
 
-import numpy as np
-
-from ..base.arrays import Floats
 from ..base.files import write_atomically
 from ..base.sigint import held_while_compiling
 from ..base.validation import one_of, whole_number
-from ..environments import ContextTable, Environment
+from ..environments import Environment
 from ..errors import ParameterError
 from ..policies import Policy
 from .admission import check_memory
 from .contextual import check_context
-from .cpu import BlockResult
-from .labelled import CurveMoments
-from .plan import DEFAULT_CHECKPOINTS, Block, Checkpoints, Plan, make_plan
-from .results import Results, assemble, check_can_save
+from .plan import DEFAULT_CHECKPOINTS, Checkpoints, Plan, make_plan
+from .results import ResultCollector, Results, check_can_save
 from .scheduler import (
     RESULTS_FILE,
     TIMINGS_FILE,
     BlockStore,
     Report,
+    Workers,
+    cpu_workers,
     execute,
     explained,
-    own_executor,
 )
 from .traffic import DIRECT, Traffic
 
@@ -79,7 +75,7 @@ def simulate(
         device: "cpu", or "cuda" for NVIDIA GPUs, all that the machine has (extra `cuda`).
             Losses and draws are the same, and results are equal up to the rounding of functions such as
             exp; any number of devices and any block size give the same bits there, too.
-        traffic: whether feedback is late, lost, rare or altered, and which keys arrive.
+        traffic: whether feedback is late, lost or rare.
         report: called with the rounds of each finished block and the seconds they took.
 
     >>> import decoupled as dc
@@ -118,58 +114,54 @@ def run_plan(
     {'FTPL': 65.9}
     """
     one_of("curves", curves, ("auto", "runs", "moments"))
-    size = (
-        None if block is None else whole_number("block", block, 1, "leave it out to have it chosen")
-    )
+    if block is not None:
+        block = whole_number("block", block, 1, "leave it out to have it chosen")
     if workers is not None:
         workers = whole_number("workers", workers, 1, "leave it out for all cores")
-    _check_kind("executor", executor, Executor, "for Dask, client.get_executor()")
-    _check_kind("out", out, (str, os.PathLike), "give the path of a folder")
-    if out is not None:  # before hours of work, not after them
-        check_can_save("out")
-    for name, value in (("workers", workers), ("executor", executor)):
-        if plan.device != "cpu" and value is not None:
-            rule = f"is for the CPU, and device = {plan.device!r} has threads of its own"
-            raise ParameterError.of(name, value, rule, "leave one of them out")
+    _check_execution(plan, workers, executor, out)
     numbers = len(plan.policies) * plan.runs * len(plan.checkpoints)
     if curves == "runs":
-        check_memory(
-            "curves", "runs", 8 * numbers, "use curves='moments', or choose fewer checkpoints"
-        )
-    keep = curves == "runs" or (curves == "auto" and numbers <= MOST_NUMBERS)
-    suited, threads = _threads(plan, executor, workers)
-    size = size or suited
-    store = None if out is None else BlockStore(out, plan, size)
-    timings: list[dict[str, float]] = store.timings() if store else []
+        remedy = "use curves='moments', or choose fewer checkpoints"
+        check_memory("curves", "runs", 8 * numbers, remedy)
+    suited_size, pool = _workers_for(plan, executor, workers)
+    size = block or suited_size
+    store = None
+    timings: list[dict[str, float]] = []
+    if out is not None:
+        store = BlockStore(out, plan, size)
+        size = store.block_size
+        timings = store.timings()
 
     def note(rounds: int, seconds: float) -> None:
         if seconds:
             timings.append({"rounds": rounds, "seconds": seconds})
         report(rounds, seconds)
 
-    with held_while_compiling(), threads as (pool, count):
-        size = store.block_size if store else size
-        results = _gather(plan, execute(plan, size, store, pool, count, note), keep)
-    if store:
+    keep_curves = curves == "runs" or (curves == "auto" and numbers <= MOST_NUMBERS)
+    collector = ResultCollector(plan, keep_curves=keep_curves)
+    with held_while_compiling(), pool as started:
+        for finished, result in execute(plan, size, store, started, note):
+            collector.add(finished, result)
+    results = collector.results()
+    if store is not None:
         with explained(store.folder):
             results.save(store.folder / RESULTS_FILE)
             write_atomically(store.folder / TIMINGS_FILE, json.dumps(timings))
     return results
 
 
-def _threads(
-    plan: Plan, executor: Executor | None, workers: int | None
-) -> tuple[int, AbstractContextManager[tuple[Executor, int]]]:
-    """The runs that a block should hold, and what runs the blocks."""
+def _check_execution(plan: Plan, workers: object, executor: object, out: object) -> None:
+    """Raise an error if these cannot run the plan, before hours of work instead of after them."""
+    _check_kind("executor", executor, Executor, "for Dask, client.get_executor()")
+    _check_kind("out", out, (str, os.PathLike), "give the path of a folder")
+    if out is not None:
+        check_can_save("out")
     if plan.device == "cpu":
-        return plan.block_size(workers or 1), own_executor(executor, workers)
-    # Again, because the plan may have been for the CPU at first.
-    check_context(plan.policies, plan.environment, plan.device, plan.traffic)
-    from .gpu.launch import device_executor, devices_for
-    from .gpu.memory import block_size
-
-    found = devices_for(plan)
-    return block_size(plan, found), device_executor(found)
+        return
+    for name, value in (("workers", workers), ("executor", executor)):
+        if value is not None:
+            rule = f"is for the CPU, and device = {plan.device!r} has threads of its own"
+            raise ParameterError.of(name, value, rule, "leave one of them out")
 
 
 def _check_kind(name: str, value: object, kind: Any, remedy: str) -> None:
@@ -177,37 +169,16 @@ def _check_kind(name: str, value: object, kind: Any, remedy: str) -> None:
         raise ParameterError.of(name, value, "is of the wrong kind", remedy)
 
 
-def _gather(plan: Plan, blocks: Iterator[tuple[Block, BlockResult]], keep: bool) -> Results:
-    count, width = len(plan.policies), len(plan.checkpoints)
-    final = np.empty((count, plan.runs))
-    curves = np.empty((count, plan.runs, width)) if keep else None
-    plays = np.zeros((count, 2, plan.environment.arms), np.int64)
-    moments = [CurveMoments(width) for _ in plan.policies]
-    switches = np.empty((count, plan.runs, width)) if plan.traffic.keys else None
-    for block, result in blocks:
-        span = slice(block.first, block.last)
-        final[block.policy, span] = result.regret[:, -1]
-        if curves is not None:
-            curves[block.policy, span] = result.regret
-        if switches is not None:
-            switches[block.policy, span] = result.switches
-        plays[block.policy] += result.plays
-        moments[block.policy].add(result.regret)
-    for each in moments:
-        each.finish()
-    means = np.stack([each.mean for each in moments])
-    deviations = np.stack([each.standard_deviation for each in moments])
-    return assemble(plan, final, curves, means, deviations, plays, switches, _available(plan))
+def _workers_for(
+    plan: Plan, executor: Executor | None, workers: int | None
+) -> tuple[int, AbstractContextManager[Workers]]:
+    """The runs that a block should hold, and what runs the blocks."""
+    if plan.device == "cpu":
+        return plan.block_size(workers or 1), cpu_workers(executor, workers)
+    # Checked again, because the plan may have been for the CPU at first.
+    check_context(plan.policies, plan.environment, plan.device, plan.traffic)
+    from .gpu.launch import device_workers, devices_for
+    from .gpu.memory import block_size
 
-
-def _available(plan: Plan) -> Floats | None:
-    """What the best arm for each segment gains over the best arm in each run, where there are contexts."""
-    table, runs = plan.environment, range(plan.runs)
-    if not isinstance(table, ContextTable):
-        return None
-    if (
-        table.order == "given" or plan.horizon % len(table.losses) == 0
-    ):  # the same rows in every run
-        runs = range(1)
-    found = [table.available(table.row_at(plan.horizon, plan.seed, run)) for run in runs]
-    return np.resize(found, plan.runs)
+    devices = devices_for(plan)
+    return block_size(plan, devices), device_workers(devices)

@@ -1,92 +1,28 @@
-"""Runs in which keys come back, and runs on a `ContextTable`.
+"""Runs on a `ContextTable`: they have an order of their own, and a context in every round.
 
-With keys, a learner plays the game, as behind real traffic, so a round takes some ten microseconds. What is played does not
-change the losses: an adversary that watches what is served could learn a key's draws, and no bound holds then.
-
-On a `ContextTable`, runs have an order of their own, and a context in every round.
 Policies that are blind to the context play in the world of every table. A contextual policy has a world that does what its
 learner does, which a test compares with it.
 """
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from ..base.arrays import Floats, Ints, Words
 from ..environments import ContextTable, Environment
-from ..environments.base import Adversary
 from ..environments.context_table import check_columns
 from ..errors import ParameterError, UnsupportedError
 from ..kernels.context import MISSING
 from ..kernels.feedback_delay import Direct
-from ..kernels.random.sampling import NONE, draw_loss
+from ..kernels.random.sampling import NONE
 from ..kernels.random.stream import secret_of
 from ..kernels.rounds import Run, Table
 from ..kernels.worlds import ContextWorld, RoundContexts, TableWorld
-from ..learner.learner import Learner
 from ..policies import Policy
 from ..policies.contextual.state import NUMBERS_AT, S
 from .baseline import Baseline, TableRun
-from .traffic import DIRECT, DRAWS, KEY, Traffic
-
-
-def check_keys(traffic: Traffic, environment: Environment) -> None:
-    """Raise an error if this cannot be simulated with keys."""
-    for name in ("delay", "missing", "slice", "reported", "judge"):
-        if (value := getattr(traffic, name)) != getattr(DIRECT, name):
-            raise ParameterError.of(
-                name, value, "cannot be combined with keys", "leave out one of them"
-            )
-    if isinstance(environment, Adversary):
-        rule = f"{type(environment).__name__} reacts to what is served, and could learn the draws of a key"
-        raise UnsupportedError(f"keys = {traffic.keys}: {rule}; use a table of losses")
-
-
-def arrivals(traffic: Traffic, horizon: int, seed: int, run: int) -> Ints:
-    """The number of the key that comes in each round."""
-    if traffic.arrivals == "even":
-        return np.arange(horizon) % traffic.keys
-    words = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(run, KEY))).random_raw(horizon)
-    shares = np.cumsum(np.arange(1.0, traffic.keys + 1.0) ** -traffic.arrivals[1])
-    return np.searchsorted(shares / shares[-1], (words >> np.uint64(11)) * 2.0**-53, side="right")
-
-
-def play_keyed(
-    policy: Policy,
-    table: Table,
-    best: int,
-    noise: Words,
-    checkpoints: Ints,
-    seed: int,
-    run: int,
-    traffic: Traffic,
-    found: tuple[Floats, Ints, Floats],
-) -> None:
-    """Play one run. Fill `found`: the regret, plays, and how often a key was moved so far, as a mean over keys.
-
-    A policy of the standard game draws afresh: it learns from what it serves, so a key must not decide that.
-    """
-    regret, plays, switches = found
-    rows, row_at, local = table.rows, table.row_at.tolist(), np.zeros(2, np.uint64)
-    learner = Learner(policy, rows.shape[1], np.random.SeedSequence(seed, spawn_key=(run, DRAWS)))
-    keys = [f"key-{number}" for number in range(traffic.keys)]
-    sticky = traffic.sticky and not policy.coupled
-    last, moved, so_far = [-1] * len(keys), 0, 0.0
-    due = dict(zip(checkpoints.tolist(), range(len(checkpoints)), strict=True))
-    for t, key in enumerate(arrivals(traffic, len(row_at), seed, run).tolist()):
-        row = rows[row_at[t]]
-        decision = learner.decide(key=keys[key]) if sticky else learner.decide()
-        exploit, explore = cast(int, decision.exploit), cast(int, decision.explore)
-        loss = draw_loss(table.noise, table.concentration, row.item(explore), noise, local)
-        learner.observe(decision, loss)
-        so_far += row.item(exploit) - row.item(best)
-        moved += last[key] not in (-1, exploit)
-        last[key] = exploit
-        plays[0, exploit] += 1
-        plays[1, explore] += 1
-        if t + 1 in due:
-            regret[due[t + 1]], switches[due[t + 1]] = so_far, moved / len(keys)
+from .traffic import Traffic
 
 
 def sees_context(policy: Policy, environment: Environment) -> bool:
@@ -98,10 +34,6 @@ def check_context(
     policies: Sequence[Policy], world: Environment, device: str, traffic: Traffic
 ) -> None:
     """Raise an error if these cannot be simulated in this environment, or on this device."""
-    for name in ("keys", "judge"):
-        if device != "cpu" and (value := getattr(traffic, name)):
-            rule = "cannot be simulated on a GPU"
-            raise UnsupportedError(f"{name} = {value}: {rule}; leave out device = {device!r}")
     for policy in policies:
         if not isinstance(world, ContextTable):
             if isinstance(policy, Baseline):
@@ -117,7 +49,7 @@ def check_context(
             raise UnsupportedError(
                 f"device = {device!r}: cannot play {what}; leave it out, for the CPU"
             )
-        if not traffic.direct:
+        if not traffic.is_direct:
             rule = f"cannot be combined with {what}"
             raise ParameterError.of("traffic", traffic.label, rule, "leave it out")
 

@@ -21,16 +21,20 @@ from ..learner.context import Contexts
 from ..policies import Policy
 from .admission import find_outside, outside_range
 from .baseline import Baseline, TableRun
-from .contextual import best_arm, context_world, play_keyed, sees_context
+from .contextual import best_arm, context_world, sees_context
 from .traffic import DIRECT, DRAWS, KEY, LOSS_NOISE, Traffic, new_queue, stream_of
 
 
 class BlockResult(NamedTuple):
-    """The regret of each run at the checkpoints, the total plays of each arm by role, and with keys the switches of each run."""
+    """The results of the runs of a block.
+
+    Attributes:
+        regret: of each run at the checkpoints, runs x checkpoints.
+        plays: how often each arm was exploited and explored in all runs, 2 x arms.
+    """
 
     regret: Floats
     plays: Ints
-    switches: Floats | None = None
 
 
 # The loop for policies and adversaries from outside the package, whose machine code is not cached.
@@ -56,14 +60,8 @@ def run_block(
     >>> run_block(dc.FTPL(), easy, 100, np.array([50, 100]), seed=0, first=0, last=3).regret.shape
     (3, 2)
     """
-    regret, switches = np.empty((2, last - first, len(checkpoints)))
+    regret = np.empty((last - first, len(checkpoints)))
     plays = np.zeros((2, environment.arms), np.int64)
-    if traffic.keys:
-        known = table_and_best(environment, horizon)
-        for at, run in enumerate(range(first, last)):
-            noise, found = stream_of(seed, run, LOSS_NOISE), (regret[at], plays, switches[at])
-            play_keyed(policy, *known, noise, checkpoints, seed, run, traffic, found)
-        return BlockResult(regret, plays, switches)
     if isinstance(policy, Baseline):  # which plays by itself, since it may read the whole table
         table: Any = environment
         for place, number in enumerate(range(first, last)):
@@ -112,7 +110,7 @@ class Game:
         if isinstance(environment, Adversary):
             environment.prepare()
             code = (environment.params_type, *environment.functions)
-        if not traffic.direct:
+        if not traffic.is_direct:
             self._queue = new_queue(self._policy, environment.arms, traffic, horizon)
             compiling_for(f"{type(policy).__name__} with {traffic.label}")
         self.loop = loop_for(self._policy, *code)

@@ -3,6 +3,7 @@
 import hashlib
 import inspect
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, TypeAlias
@@ -18,7 +19,7 @@ from ..kernels.jit import is_ours, source_digest
 from ..policies import Policy
 from .admission import checked_sizes
 from .baseline import Baseline
-from .contextual import check_context, check_keys, sees_context
+from .contextual import check_context, sees_context
 from .traffic import DIRECT, Traffic, check_traffic
 
 Checkpoints: TypeAlias = int | str | Sequence[int] | dict[str, Any]
@@ -58,8 +59,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain values; it names the device if that is not the CPU, and what traffic does to feedback."""
-        elsewhere = {} if self.device == "cpu" else {"device": self.device}
-        return {
+        values = {
             "policies": [policy.to_dict() for policy in self.policies],
             "environment": self.environment.to_dict(),
             "horizon": self.horizon,
@@ -67,8 +67,10 @@ class Plan:
             "seed": self.seed,
             "checkpoints": list(self.checkpoints),
             **self.traffic.to_dict(),
-            **elsewhere,
         }
+        if self.device != "cpu":
+            values["device"] = self.device
+        return values
 
     def digest(self) -> str:
         """A hash of the plan and of the code that runs it, so that results of other code are not reused."""
@@ -88,18 +90,15 @@ class Plan:
         a_round = 60e-9 + 4e-9 * self.environment.arms
         if any(policy.in_python for policy in self.policies):
             a_round = 50e-6
-        elif self.traffic.keys:
-            a_round = 10e-6
         elif any(sees_context(policy, self.environment) for policy in self.policies):
             a_round *= 20
         seconds_a_run = self.horizon * a_round
-        return max(
-            1, min(int(BLOCK_SECONDS / seconds_a_run), -(-self.runs // max(16, 4 * workers)))
-        )
+        at_most = math.ceil(self.runs / max(16, 4 * workers))
+        return max(1, min(int(BLOCK_SECONDS / seconds_a_run), at_most))
 
     def block_count(self, size: int) -> int:
         """How many blocks there are."""
-        return len(self.policies) * -(-self.runs // size)
+        return len(self.policies) * math.ceil(self.runs / size)
 
     def blocks(self, size: int) -> Iterator[Block]:
         """All blocks. Runs advance slowest, so that finished blocks cover every policy alike."""
@@ -125,49 +124,58 @@ def make_plan(
     >>> make_plan(dc.FTPL(), easy, horizon=100, runs=8, seed=0, checkpoints=4).checkpoints
     (25, 50, 75, 100)
     """
-    given: object = policies
-    chosen = (
-        (given,) if isinstance(given, Policy) or not isinstance(given, Iterable) else tuple(given)
-    )
-    for other in [each for each in chosen if not isinstance(each, Policy)]:
-        raise ParameterError.of("policies", other, "is not a policy", "for example dc.FTPL()")
-    labels = [policy.label for policy in chosen]
-    if not chosen:
-        raise ParameterError.of(
-            "policies", labels, "must be one or more", "for example [dc.FTPL()]"
-        )
-    repeated = [label for label in labels if labels.count(label) > 1]
-    if repeated:
-        raise ParameterError.of(
-            "policies", repeated[0], "must appear once", "drop the repeated one"
-        )
-    world: object = environment
-    if not isinstance(world, Environment):
-        raise ParameterError.of(
-            "environment", world, "is not an environment", "see dc.environments"
-        )
-    for each in (*chosen, world):
-        _check_plain(each)
+    chosen = _checked_policies(policies)
+    unchecked: object = environment
+    if not isinstance(unchecked, Environment):
+        rule = "is not an environment"
+        raise ParameterError.of("environment", unchecked, rule, "see dc.environments")
+    for part in (*chosen, environment):
+        _check_plain(part)
     for policy in chosen:
-        elsewhere = f"device = {device!r}: cannot run {policy.label}"
-        if policy.interpreted:
-            rule = f"policies: {policy.label} runs in a learner only, because the round loop is compiled"
-            raise UnsupportedError(f"{rule}; use its compiled form, or policy.start(...)")
-        if policy.in_python and device != "cpu":
-            rule = "which is plain Python"
-            raise UnsupportedError(f"{elsewhere}, {rule}; use device='cpu', or compile the policy")
-        if policy.contextual and device != "cpu":
-            raise UnsupportedError(f"{elsewhere}, whose segments a learner keeps; use device='cpu'")
-    horizon, runs = checked_sizes(len(chosen), world, horizon, runs, checkpoints)
+        _check_can_run(policy, device)
+    horizon, runs = checked_sizes(len(chosen), environment, horizon, runs, checkpoints)
     seed = whole_number("seed", seed, 0, "any will do, such as 0")
     one_of("device", device, DEVICES)
     rounds = checkpoint_rounds(checkpoints, horizon)
     check_context(chosen, environment, device, traffic)
-    if traffic.keys:
-        check_keys(traffic, environment)
-    elif not traffic.direct:
+    if not traffic.is_direct:
         check_traffic(traffic, chosen, environment.arms, horizon)
     return Plan(chosen, environment, horizon, runs, seed, rounds, device, traffic)
+
+
+def _checked_policies(policies: object) -> tuple[Policy, ...]:
+    """One policy or several, as a tuple of policies that differ."""
+    if isinstance(policies, Policy) or not isinstance(policies, Iterable):
+        policies = (policies,)
+    chosen = tuple(policies)
+    for policy in chosen:
+        if not isinstance(policy, Policy):
+            raise ParameterError.of("policies", policy, "is not a policy", "for example dc.FTPL()")
+    labels = [policy.label for policy in chosen]
+    if not chosen:
+        rule = "must be one or more"
+        raise ParameterError.of("policies", labels, rule, "for example [dc.FTPL()]")
+    for label in labels:
+        if labels.count(label) > 1:
+            raise ParameterError.of("policies", label, "must appear once", "drop the repeated one")
+    return chosen
+
+
+def _check_can_run(policy: Policy, device: str) -> None:
+    """Raise an error if the round loop cannot play a policy on a device."""
+    if policy.interpreted:
+        rule = (
+            f"policies: {policy.label} runs in a learner only, because the round loop is compiled"
+        )
+        raise UnsupportedError(f"{rule}; use its compiled form, or policy.start(...)")
+    if device == "cpu":
+        return
+    problem = f"device = {device!r}: cannot run {policy.label}"
+    if policy.in_python:
+        remedy = "use device='cpu', or compile the policy"
+        raise UnsupportedError(f"{problem}, which is plain Python; {remedy}")
+    if policy.contextual:
+        raise UnsupportedError(f"{problem}, whose segments a learner keeps; use device='cpu'")
 
 
 def policy_of(values: dict[str, Any]) -> Policy:

@@ -14,11 +14,12 @@ from ..base.extras import needed_for, require
 from ..base.files import replacing
 from ..base.names import short_labels
 from ..base.validation import number_in, one_of
-from ..environments import Environment
+from ..environments import ContextTable, Environment
 from ..environments.base import Adversary
 from ..errors import ParameterError, StorageError, UnsupportedError, near_name
 from ..plots import DOTS_PER_INCH, EMBEDDED, NAMES, Panel, Picture, Series, draw, fill, styles
 from ..policies import Policy
+from .cpu import BlockResult
 from .intervals import (
     Band,
     between_quantiles,
@@ -28,8 +29,8 @@ from .intervals import (
     interval,
     paired,
 )
-from .labelled import Labelled
-from .plan import Plan, policy_of
+from .labelled import CurveMoments, Labelled
+from .plan import Block, Plan, policy_of
 from .tables import Labels, Spread, lowest, regret_table, renamed
 from .traffic import traffic_of
 
@@ -49,9 +50,8 @@ class Results:
 
     It holds `final_regret` (policy x run), `regret_mean` and `regret_std` (policy x round) and `plays`
     (policy x role x arm, counted over all runs). Unless you leave it out to save memory, it also holds
-    `regret` (policy x run x round). Rounds are the checkpoints. With keys (see `Traffic`) it holds `switches` (policy x
-    run x round): how often a key was moved to another arm so far, as a mean over the keys. On a `ContextTable` it holds
-    `available` (run): what the best arm for each segment gains over the best single arm.
+    `regret` (policy x run x round). Rounds are the checkpoints. On a `ContextTable` it holds `available` (run): what the
+    best arm for each segment gains over the best single arm.
 
     Args:
         data: the measured values: call `simulate` or `Results.load` to get them.
@@ -128,12 +128,12 @@ class Results:
         return plan
 
     @property
-    def world(self) -> str:
+    def setting(self) -> str:
         """The environment, and what traffic did to feedback if it was not direct: for titles.
 
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
-        >>> dc.simulate(dc.FTPL(), easy, horizon=100, runs=20, seed=0, traffic=dc.Traffic(delay=10, missing=0.5)).world
+        >>> dc.simulate(dc.FTPL(), easy, horizon=100, runs=20, seed=0, traffic=dc.Traffic(delay=10, missing=0.5)).setting
         'Bernoulli(rewards=(0.2, 0.7)), delay 10, missing 0.5'
         """
         return ", ".join(filter(None, (self.environment, traffic_of(self.specification).label)))
@@ -197,37 +197,14 @@ class Results:
         found: Floats = self.final_regret(policy) + self._values("available")
         return found
 
-    @property
-    def has_switches(self) -> bool:
-        """Whether the simulation had keys, so that their switches were counted."""
-        return self._has("switches")
-
-    def switches(self, policy: Policy | str) -> Floats:
-        """How often a key moved to another arm up to the horizon, as a mean over the keys of each run.
-
-        Args:
-            policy: the policy, or its label.
-
-        >>> import decoupled as dc
-        >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
-        >>> keys = [dc.Traffic(keys=10, sticky=sticky) for sticky in (True, False)]
-        >>> [float(dc.simulate(dc.FTPL(), easy, 1_000, 8, traffic=each).switches("FTPL").mean()) for each in keys]
-        [0.65, 0.875]
-        """
-        if not self.has_switches:
-            remedy = "simulate with traffic=dc.Traffic(keys=20)"
-            raise UnsupportedError(f"switches: no keys came in these results; {remedy}")
-        return np.array(self._values("switches")[self.labels.index(self._label(policy)), :, -1])
-
     def summary(self, against: Policy | str | None = None, level: float = 0.95) -> "pd.DataFrame":
         """A table of final regret, one row per policy.
 
         The columns are `mean`, `standard_error`, the interval of the mean from `low` to `high` at the given
         level (Student's t), `median`, and `p99`, the 99th percentile over runs. With `against`, further
         columns compare each policy with that one, run by run: the mean difference, its interval, and the
-        p-value of a paired t test; see `same_losses`. With keys (see `Traffic`), `switches` is how often a key was
-        moved to another arm. On a `ContextTable`, `gain` is the loss that a policy saves over the best single arm,
-        -`mean`, and `segment_regret` is its mean regret against the best arm for each segment.
+        p-value of a paired t test; see `same_losses`. On a `ContextTable`, `gain` is the loss that a policy saves over
+        the best single arm, -`mean`, and `segment_regret` is its mean regret against the best arm for each segment.
 
         Args:
             against: the policy to compare each with, or its label; None compares nothing.
@@ -263,19 +240,25 @@ class Results:
         """
         level = number_in("level", level, 0.0, 1.0, remedy="the default is 0.95")
         rival = None if against is None else self.final_regret(against)
-        lines, keys = {}, ("mean", "standard_error", "low", "high")
+        rows = {}
         for label in self.labels:
             regret = self.final_regret(label)
-            lines[label] = line = dict(zip(keys, interval(regret, level), strict=True))
-            line |= {"median": float(np.median(regret)), "p99": float(np.quantile(regret, 0.99))}
+            mean, error, low, high = interval(regret, level)
+            row = {
+                "mean": mean,
+                "standard_error": error,
+                "low": low,
+                "high": high,
+                "median": float(np.median(regret)),
+                "p99": float(np.quantile(regret, 0.99)),
+            }
             if rival is not None:
-                line |= paired(regret - rival, level)
-            if self.has_switches:
-                line["switches"] = float(self.switches(label).mean())
+                row.update(paired(regret - rival, level))
             if self.has_segments:
-                line["gain"] = -line["mean"]
-                line["segment_regret"] = float(self.segment_regret(label).mean())
-        return lines
+                row["gain"] = -mean
+                row["segment_regret"] = float(self.segment_regret(label).mean())
+            rows[label] = row
+        return rows
 
     def to_latex(
         self,
@@ -315,12 +298,9 @@ class Results:
         lines = self.statistics(level=level)
         best = lowest([self.final_regret(each) for each in self.labels], level)
         heads = {"median": "Median", "p99": "99th percentile"}
-        heads |= {"switches": "Switches of a key"} if self.has_switches else {}
-        heads |= (
-            {"gain": "Gain", "segment_regret": "Regret against segments"}
-            if self.has_segments
-            else {}
-        )
+        if self.has_segments:
+            heads["gain"] = "Gain"
+            heads["segment_regret"] = "Regret against segments"
         rows = dict(zip(self.names(labels), lines.values(), strict=True))
         text = self._caption(spread, level) if caption is None else caption
         return regret_table(rows, heads, best, spread=spread, caption=text, label=label)
@@ -331,7 +311,7 @@ class Results:
         around = "standard error" if spread == "error" else f"half-width of its {percent} interval"
         what = "1 run" if single else f"mean ± {around} over {self.runs:,} runs"
         seed = self.specification["seed"]
-        parts = [f"Final regret on {self.world}: {what} of {self.horizon:,} rounds, seed {seed}."]
+        parts = [f"Final regret on {self.setting}: {what} of {self.horizon:,} rounds, seed {seed}."]
         if not single and len(self.labels) > 1:
             rule = f"paired by run, {percent} intervals with Bonferroni's correction"
             parts.append(f"Bold: significantly lower than every other policy ({rule}).")
@@ -343,7 +323,6 @@ class Results:
         *,
         log: bool = False,
         band: Band = "mean",
-        of: str = "regret",
         ax: "Axes | None" = None,
         labels: Labels | None = None,
         title: str | None = None,
@@ -356,7 +335,6 @@ class Results:
             band: "mean" for the 95 % interval of the mean (Student's t), "std" for one standard deviation over
                 runs, two quantiles of the runs such as (0.05, 0.95), or None for no band. Quantiles need the curve
                 of every run: see `simulate(curves=...)`.
-            of: "regret", or "switches" for how often a key was moved to another arm so far.
             ax: Matplotlib axes to draw into. Their title is left alone.
             labels: names for the legend, one for each policy in order or by policy. Others have their `short_labels`.
             title: the title; None for the environment and the number of runs. With `ax`, it is not used.
@@ -370,14 +348,14 @@ class Results:
         >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
         ['Ladder', "the paper's FTPL"]
         """
-        series = self.series(labels, band, of)
+        series = self.series(labels, band)
         traffic = traffic_of(self.specification).label if ax is None else ""
-        what = described(checked_band(band), self.runs, of)
+        what = described(checked_band(band), self.runs)
         panel = Panel(traffic, series, y_label=what, log_x=log)
         if ax is None:
             # Without traffic: both together are too wide.
             heading = f"{self.environment}, {self.runs:,} runs" if title is None else title
-            figure = draw(Picture(of, heading, "", (panel,)))
+            figure = draw(Picture("regret", heading, "", (panel,)))
         else:
             fill(ax, panel)
             ax.legend(frameon=False)
@@ -390,15 +368,12 @@ class Results:
                 figure.savefig(path, dpi=DOTS_PER_INCH)
         return figure
 
-    def series(
-        self, labels: Labels | None = None, band: Band = "mean", of: str = "regret"
-    ) -> tuple[Series, ...]:
+    def series(self, labels: Labels | None = None, band: Band = "mean") -> tuple[Series, ...]:
         """The mean regret of each policy by round, with a band and a label as in `plot`.
 
         Args:
             labels: names of the policies, as in `plot`; None for their `short_labels`.
             band: what the band shows, as in `plot`.
-            of: "regret" or "switches", as in `plot`.
 
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
@@ -406,8 +381,8 @@ class Results:
         'mine'
         """
         rounds = np.asarray(self._values("round"), np.float64)
-        one_of("of", of, ("regret", "switches") if self.has_switches else ("regret",))
-        means, bands = self._means(of), self._bands(checked_band(band), of)
+        means = self._values("regret_mean")
+        bands = self._bands(checked_band(band))
         columns = zip(self.names(labels), means, bands, styles(self.labels), strict=True)
         return tuple(Series(name, rounds, mean, each, style) for name, mean, each, style in columns)
 
@@ -427,29 +402,18 @@ class Results:
         short = zip(self.labels, self.short_labels, strict=True)
         return renamed({label: NAMES.get(label, name) for label, name in short}, labels, known)
 
-    def _means(self, of: str) -> Floats:
-        means: Floats = (
-            self._values("regret_mean") if of == "regret" else self._values(of).mean(axis=1)
-        )
-        return means
-
-    def _bands(self, band: Band, of: str) -> "Floats | Sequence[Floats | None]":
+    def _bands(self, band: Band) -> "Floats | Sequence[Floats | None]":
         """The band of every policy, one after the other."""
         if band is None:
             return [None] * len(self.labels)
         if isinstance(band, str):
-            spread = (
-                self._values("regret_std")
-                if of == "regret"
-                else self._values(of).std(axis=1, ddof=1)
-            )
-            return half_width(band, spread, self.runs)
-        if not self._has(of):
+            return half_width(band, self._values("regret_std"), self.runs)
+        if not self._has("regret"):
             rule = "needs the curve of every run, and these results have only their mean and standard deviation"
             remedy = 'simulate with curves="runs", or use band="mean" or band="std"'
             raise UnsupportedError(f"band = {band}: {rule}; {remedy}")
-        curves = zip(self._means(of), self._values(of), strict=True)
-        return [between_quantiles(band, mean, each) for mean, each in curves]
+        curves = zip(self._values("regret_mean"), self._values("regret"), strict=True)
+        return [between_quantiles(band, mean, runs) for mean, runs in curves]
 
     def to_pandas(self) -> "pd.DataFrame":
         """Regret in long format: policy, round, mean and standard deviation over runs.
@@ -514,37 +478,87 @@ def check_can_save(purpose: str) -> None:
     require(purpose, "xarray", "h5netcdf")
 
 
-def assemble(
-    plan: Plan,
-    final: Floats,
-    curves: Floats | None,
-    means: Floats,
-    deviations: Floats,
-    plays: Any,
-    switches: Floats | None = None,
-    available: Floats | None = None,
-) -> Results:
-    """Label the arrays of a simulation."""
-    variables: dict[str, tuple[tuple[str, ...], Any]] = {
-        "final_regret": (("policy", "run"), final),
-        "regret_mean": (("policy", "round"), means),
-        "regret_std": (("policy", "round"), deviations),
-        "plays": (("policy", "role", "arm"), plays),
-        "policy": (("policy",), np.array([policy.label for policy in plan.policies])),
-        "run": (("run",), np.arange(plan.runs)),
-        "round": (("round",), np.array(plan.checkpoints, np.int64)),
-        "role": (("role",), np.array(["exploit", "explore"])),
-        "arm": (("arm",), np.arange(plan.environment.arms)),
-    }
-    curve = ("policy", "run", "round")
-    further = {
-        "regret": (curve, curves),
-        "switches": (curve, switches),
-        "available": (("run",), available),
-    }
-    variables |= {name: each for name, each in further.items() if each[1] is not None}
-    about = {"environment": plan.environment.label, "plan": json.dumps(plan.to_dict())}
-    return Results(Labelled(variables, {"format": FORMAT, "version": VERSION, **about}))
+class ResultCollector:
+    """Puts the results of blocks together, which come in the order of the plan.
+
+    Args:
+        plan: the plan of the blocks.
+        keep_curves: whether to keep the curve of every run, or only their mean and standard deviation.
+
+    Regret of two runs that another program has played:
+
+    >>> import decoupled as dc
+    >>> from decoupled.simulation import Block, BlockResult, make_plan
+    >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
+    >>> plan = make_plan(dc.FTPL(), easy, horizon=10, runs=2, seed=0, checkpoints=[5])
+    >>> collector = ResultCollector(plan, keep_curves=True)
+    >>> plays = np.array([[3, 17], [10, 10]])
+    >>> collector.add(Block(policy=0, first=0, last=2), BlockResult(np.array([[0.5, 1.0], [0.5, 2.0]]), plays))
+    >>> collector.results().final_regret("FTPL").tolist()
+    [1.0, 2.0]
+    """
+
+    def __init__(self, plan: Plan, *, keep_curves: bool) -> None:
+        policies, width = len(plan.policies), len(plan.checkpoints)
+        self._plan = plan
+        self._final = np.empty((policies, plan.runs))
+        self._curves = np.empty((policies, plan.runs, width)) if keep_curves else None
+        self._plays = np.zeros((policies, 2, plan.environment.arms), np.int64)
+        self._moments = [CurveMoments(width) for _ in plan.policies]
+
+    def add(self, block: Block, result: BlockResult) -> None:
+        """Add the next block.
+
+        Args:
+            block: which runs these are.
+            result: their results.
+        """
+        runs = slice(block.first, block.last)
+        self._final[block.policy, runs] = result.regret[:, -1]
+        if self._curves is not None:
+            self._curves[block.policy, runs] = result.regret
+        self._plays[block.policy] += result.plays
+        self._moments[block.policy].add(result.regret)
+
+    def results(self) -> Results:
+        """The results, once every block was added."""
+        for moments in self._moments:
+            moments.finish()
+        plan, environment = self._plan, self._plan.environment
+        variables: dict[str, tuple[tuple[str, ...], Any]] = {
+            "final_regret": (("policy", "run"), self._final),
+            "regret_mean": (("policy", "round"), np.stack([each.mean for each in self._moments])),
+            "regret_std": (
+                ("policy", "round"),
+                np.stack([each.standard_deviation for each in self._moments]),
+            ),
+            "plays": (("policy", "role", "arm"), self._plays),
+            "policy": (("policy",), np.array([policy.label for policy in plan.policies])),
+            "run": (("run",), np.arange(plan.runs)),
+            "round": (("round",), np.array(plan.checkpoints, np.int64)),
+            "role": (("role",), np.array(["exploit", "explore"])),
+            "arm": (("arm",), np.arange(environment.arms)),
+        }
+        if self._curves is not None:
+            variables["regret"] = (("policy", "run", "round"), self._curves)
+        if isinstance(environment, ContextTable):
+            variables["available"] = (("run",), _available_gains(plan, environment))
+        attributes = {
+            "format": FORMAT,
+            "version": VERSION,
+            "environment": environment.label,
+            "plan": json.dumps(plan.to_dict()),
+        }
+        return Results(Labelled(variables, attributes))
+
+
+def _available_gains(plan: Plan, table: ContextTable) -> Floats:
+    """What the best arm for each segment gains over the best arm in each run."""
+    # The same rows come in every run if their order is given, or if every row comes equally often.
+    are_all_alike = table.order == "given" or plan.horizon % len(table.losses) == 0
+    runs = range(1 if are_all_alike else plan.runs)
+    gains = [table.available(table.row_at(plan.horizon, plan.seed, run)) for run in runs]
+    return np.resize(gains, plan.runs)
 
 
 REGRET_HEAD = ("policy", "mean regret", "95 % interval", "median", "99th percentile")

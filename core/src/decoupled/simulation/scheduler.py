@@ -14,7 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExec
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -31,8 +31,13 @@ BLOCKS = "blocks"
 _FREE_SPACE = "free some space and run the same command again"
 _WRITABLE = "choose a folder that can be written"
 _ELSEWHERE = "choose another folder, or remove this one"
-REMEDIES = dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _FREE_SPACE)
-REMEDIES |= dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), _WRITABLE)
+REMEDIES = {
+    errno.ENOSPC: _FREE_SPACE,
+    errno.EDQUOT: _FREE_SPACE,
+    errno.EROFS: _WRITABLE,
+    errno.EACCES: _WRITABLE,
+    errno.EPERM: _WRITABLE,
+}
 
 
 class BlockStore:
@@ -44,8 +49,9 @@ class BlockStore:
         with explained(self.folder):
             self._blocks.mkdir(parents=True, exist_ok=True)
             self.block_size = self._claim(plan, block_size)
-            for each in (self.folder, self._blocks):  # the partial files of a killed run
-                remove_abandoned(each)
+            # The partial files of a killed run.
+            remove_abandoned(self.folder)
+            remove_abandoned(self._blocks)
 
     def _claim(self, plan: Plan, block_size: int) -> int:
         """Write the plan into a new folder, or return the block size of a folder that already holds it."""
@@ -55,8 +61,9 @@ class BlockStore:
             write_atomically(path, json.dumps(content, indent=1))
             return block_size
         try:
-            held = json.loads(path.read_text("utf-8"))
-            digest, size = held["digest"], int(held["block_size"])
+            content = json.loads(path.read_text("utf-8"))
+            digest = content["digest"]
+            size = int(content["block_size"])
         except (ValueError, KeyError, TypeError):
             raise StorageError(f"{path}: cannot be read; {_ELSEWHERE}") from None
         if digest != plan.digest():
@@ -88,9 +95,7 @@ class BlockStore:
     def save(self, block: Block, result: BlockResult) -> None:
         """Write a finished block atomically."""
         buffer = io.BytesIO()
-        np.savez(
-            buffer, **{name: part for name, part in result._asdict().items() if part is not None}
-        )
+        np.savez(buffer, regret=result.regret, plays=result.plays)
         with explained(self.folder):
             # There may be very many blocks, and the store has looked for what is left of them.
             write_atomically(self._path(block), with_checksum(buffer.getvalue()), tidy=False)
@@ -121,56 +126,82 @@ Report: TypeAlias = Callable[[int, float], None]
 WINDOW = 4  # blocks under way for each worker
 
 
+class Workers(NamedTuple):
+    """What runs the blocks: an executor, how many workers it has, and the function that each of them calls."""
+
+    executor: Executor
+    number: int
+    run: Callable[..., tuple[BlockResult, float]]
+
+
 @contextmanager
-def own_executor(executor: Executor | None, workers: int | None) -> Iterator[tuple[Executor, int]]:
+def cpu_workers(executor: Executor | None, workers: int | None) -> Iterator[Workers]:
     """The given executor, or threads of our own: compiled code runs without the interpreter lock."""
     count = workers or os.cpu_count() or 1
     if executor is not None:
-        yield executor, workers or max(count, 8)
+        yield Workers(executor, workers or max(count, 8), timed_block)
         return
     threads = ThreadPoolExecutor(max_workers=count, thread_name_prefix="decoupled")
     try:
-        yield threads, count
+        yield Workers(threads, count, timed_block)
     finally:
         # After an interruption, what has not begun is dropped and what runs is let finish.
         threads.shutdown(wait=True, cancel_futures=True)
+
+
+def timed_block(*arguments: Any) -> tuple[BlockResult, float]:
+    """A block, and how long it took; the time is separate because results must have the same bits every time."""
+    start = time.perf_counter()
+    result = run_block(*arguments)
+    return result, time.perf_counter() - start
 
 
 def execute(
     plan: Plan,
     size: int,
     store: BlockStore | None,
-    executor: Executor,
-    workers: int,
+    workers: Workers,
     report: Report,
 ) -> Iterator[tuple[Block, BlockResult]]:
     """Every block with its result, in the order of the plan; each is stored as soon as it is finished."""
-    todo = plan.blocks(size)
-    order: deque[Block] = deque()
-    ready: dict[Block, BlockResult] = {}
+    upcoming = plan.blocks(size)
+    checkpoints = as_rounds(plan)
+    under_way: deque[Block] = deque()
+    finished: dict[Block, BlockResult] = {}
     running: dict[Future[tuple[BlockResult, float]], Block] = {}
     try:
         while True:
-            for block in islice(todo, WINDOW * workers - len(order)):
-                order.append(block)
-                held = store.load(block) if store else None
-                if held is not None:
-                    ready[block] = held
+            for block in islice(upcoming, WINDOW * workers.number - len(under_way)):
+                under_way.append(block)
+                stored = store.load(block) if store else None
+                if stored is not None:
+                    finished[block] = stored
                     report(_rounds(plan, block), 0.0)
-                else:
-                    running[_submit(executor, plan, block)] = block
-            if not order:
+                    continue
+                future = workers.executor.submit(
+                    workers.run,
+                    plan.policies[block.policy],
+                    plan.environment,
+                    plan.horizon,
+                    checkpoints,
+                    plan.seed,
+                    block.first,
+                    block.last,
+                    plan.traffic,
+                )
+                running[future] = block
+            if not under_way:
                 return
-            while order[0] not in ready:
+            while under_way[0] not in finished:
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     block = running.pop(future)
                     result, seconds = future.result()
                     if store:
                         store.save(block, result)
-                    ready[block] = result
+                    finished[block] = result
                     report(_rounds(plan, block), seconds)
-            block = order.popleft()
-            yield block, ready.pop(block)
+            block = under_way.popleft()
+            yield block, finished.pop(block)
     finally:
         for future in running:
             future.cancel()
@@ -178,23 +209,3 @@ def execute(
 
 def _rounds(plan: Plan, block: Block) -> int:
     return (block.last - block.first) * plan.horizon
-
-
-def _submit(executor: Executor, plan: Plan, block: Block) -> Future[tuple[BlockResult, float]]:
-    timed: Callable[..., tuple[BlockResult, float]] = timed_block
-    if plan.device != "cpu":
-        from .gpu.launch import timed_on_device
-
-        timed = timed_on_device
-    policy, environment = plan.policies[block.policy], plan.environment
-    runs = plan.seed, block.first, block.last
-    return executor.submit(
-        timed, policy, environment, plan.horizon, as_rounds(plan), *runs, plan.traffic
-    )
-
-
-def timed_block(*arguments: object) -> tuple[BlockResult, float]:
-    """A block, and how long it took; the time is separate because results must have the same bits every time."""
-    start = time.perf_counter()
-    result = run_block(*arguments)  # type: ignore[arg-type]
-    return result, time.perf_counter() - start

@@ -1,4 +1,4 @@
-"""What real traffic is like: feedback comes late or never, on a share of the rounds, altered or from a judge; and keys come back."""
+"""What real traffic is like: feedback comes late or never, and only a share of the rounds explores."""
 
 import json
 import math
@@ -9,258 +9,142 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ..base.arrays import Ints, Words
-from ..base.validation import MOST_ROUNDS, as_float, number_from, number_in, share_of, whole_number
+from ..base.validation import MOST_ROUNDS, as_float, number_from, number_in, whole_number
 from ..errors import ParameterError, near_name
 from ..kernels import feedback_delay
 from ..kernels.feedback_delay import FeedbackQueue, Rules
 from ..kernels.random.stream import new_stream
-from ..learner.labels import Labels, checked_labels
 from ..policies import Policy
 
 Delay: TypeAlias = int | tuple[str, float] | tuple[str, int, int]
 """How many rounds late feedback is: a number, or a law to draw it from; see `Traffic`."""
-Reported: TypeAlias = tuple[str, float] | tuple[str, float, float] | None
-"""How the reported loss differs from the one suffered; see `Traffic`."""
-Arrivals: TypeAlias = str | tuple[str, float]
-"""Which keys come how often; see `Traffic`."""
 
 MOST_BYTES = 2**31  # of pending decisions, in each run under way
 
 _DELAYS = 'a number of rounds, ("geometric", mean) or ("uniform", low, high)'
-_REPORTS = '("flip", probability), ("noise", standard deviation) or ("scale", factor, shift)'
+_LAWS = {"geometric": 1, "uniform": 2}  # how many numbers follow the name
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """How feedback reaches the policy, and which keys arrive. By default: exact feedback at once in every round, no keys.
+    """How feedback reaches the policy. By default: at once, in every round.
+
+    To simulate anything else, such as a judge that errs or users that come back, play the rounds with a `Learner`.
 
     Args:
         delay: the feedback of round t arrives after the decision of round t + delay. A number of rounds, or a law from
             which each round draws: ("geometric", mean), on 0, 1, 2, ..., or ("uniform", low, high), both ends included.
         missing: the probability with which the feedback of a round never arrives.
-        slice: the share of rounds that explore, each by chance. The others exploit only, and nothing is learned there.
-        reported: how the reported loss differs from the one suffered. ("flip", probability) reports 1 - loss with this
-            probability; ("noise", sd) adds normal noise, clipped to [0, 1]; ("scale", factor, shift) reports
-            factor * loss + shift.
-        keys: the number of keys, such as users or sessions, one of which comes in each round; 0 for none. Results then
-            have `switches`, how often a key was moved to another arm. Only on the CPU, with tables and direct feedback.
-        arrivals: "even" if the keys take turns; ("zipf", s) if key i comes with a probability proportional to i ** -s.
-        sticky: whether a key decides the draw of its arm, see `Learner.decide`; policies of the standard game draw afresh.
-        judge: how a judge errs that reports a loss of 0 or 1. For each arm, or once for all, the probability of 1 if
-            the true loss is 0, and if it is 1; in between it is linear in the loss. Regret counts true losses. Only
-            on the CPU.
-        labels: the learner's `Labels`, which are true losses; None if it learns from the judge alone.
-        label_delay: how many rounds after the judge's loss a label arrives.
+        explore_share: the share of rounds that explore, each by chance. The others exploit only, and nothing is learned
+            there.
 
     >>> import decoupled as dc
     >>> dc.Traffic(delay=["geometric", 100], missing=0.5).to_dict()
     {'delay': ['geometric', 100.0], 'missing': 0.5}
-    >>> dc.Traffic(delay=100, reported=("noise", 0.2)).label
-    'delay 100, reported noise(0.2)'
-    >>> dc.Traffic(judge=(0.1, 0.9), labels=dc.Labels(share=0.2), label_delay=50).to_dict()["labels"]
-    {'share': 0.2, 'first': 200, 'deadline': 10000, 'missing': 0.5}
+    >>> dc.Traffic(delay=100, explore_share=0.05).label
+    'delay 100, explore_share 0.05'
     """
 
     delay: Any = 0
     missing: float = 0.0
-    slice: float = 1.0
-    reported: Any = None
-    keys: int = 0
-    arrivals: Any = "even"
-    sticky: bool = True
-    judge: Any = None
-    labels: Any = None
-    label_delay: int = 0
+    explore_share: float = 1.0
 
     def __post_init__(self) -> None:
-        share = as_float(self.slice)
+        share = as_float(self.explore_share)
         if share is None or not 0.0 < share <= 1.0:
             rule = "must be a number above 0 and at most 1"
-            raise ParameterError.of("slice", self.slice, rule, "leave it out to explore always")
-        if not isinstance(self.sticky, bool):
-            raise ParameterError.of(
-                "sticky", self.sticky, "must be True or False", "the default is True"
-            )
-        checked = {
-            "delay": _checked_delay(self.delay),
-            "missing": number_from(
-                "missing", self.missing, 0.0, 1.0, "leave it out if nothing is lost"
-            ),
-            "slice": share,
-            "reported": _checked_report(self.reported),
-            "keys": whole_number("keys", self.keys, 0, "leave it out for none"),
-            "arrivals": _checked_arrivals(self.arrivals),
-            "judge": _checked_judge(self.judge, self.reported),
-            "labels": _checked_labels(self.labels, self.judge, self.label_delay),
-            "label_delay": whole_number("label_delay", self.label_delay, 0, _DELAYS, MOST_ROUNDS),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+            remedy = "leave it out to explore always"
+            raise ParameterError.of("explore_share", self.explore_share, rule, remedy)
+        missing = number_from("missing", self.missing, 0.0, 1.0, "leave it out if nothing is lost")
+        object.__setattr__(self, "delay", _checked_delay(self.delay))
+        object.__setattr__(self, "missing", missing)
+        object.__setattr__(self, "explore_share", share)
 
     @property
-    def direct(self) -> bool:
-        """Whether feedback is prompt, complete and exact, without keys."""
+    def is_direct(self) -> bool:
+        """Whether feedback is prompt and complete."""
         return self == DIRECT
 
     def to_dict(self) -> dict[str, Any]:
         """The fields that differ from the defaults, as plain values."""
-        plain: dict[str, Any] = json.loads(json.dumps(self._set(), default=Labels.to_dict))
+        plain: dict[str, Any] = json.loads(json.dumps(self._set_fields()))
         return plain
 
     @property
     def label(self) -> str:
         """The fields that differ from the defaults, for titles; empty if none does."""
-        return ", ".join(f"{name} {_shown(value)}" for name, value in self._set().items())
+        return ", ".join(f"{name} {_text_of(value)}" for name, value in self._set_fields().items())
 
-    def _set(self) -> dict[str, Any]:
+    def _set_fields(self) -> dict[str, Any]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if value != getattr(DIRECT, name)}
 
     @property
-    def longest(self) -> int:
+    def longest_delay(self) -> int:
         """The longest delay that a round can have."""
         if isinstance(self.delay, int):
             return self.delay
         law, *numbers = self.delay
+        if law == "uniform":
+            return int(numbers[1])
         # The least of the random numbers is 2 ** -53.
-        return (
-            int(numbers[1])
-            if law == "uniform"
-            else int(53.0 * math.log(2.0) / -_tail(numbers[0])) + 1
-        )
+        return int(53.0 * math.log(2.0) / -_tail(numbers[0])) + 1
 
     def slots(self, horizon: int) -> int:
         """How many decisions may be pending at once, among those whose feedback arrives within the horizon."""
-        return min(self.longest + self.label_delay, horizon - 1) + 1
+        return min(self.longest_delay, horizon - 1) + 1
 
     def rules(self) -> Rules:
         """The rules as numbers."""
-        law, low, span, tail = feedback_delay.CONSTANT, 0, 1, -1.0
+        rules = Rules(
+            law=feedback_delay.CONSTANT,
+            low=0,
+            span=1,
+            tail=-1.0,
+            missing=self.missing,
+            explore_share=self.explore_share,
+        )
         if isinstance(self.delay, int):
-            low = self.delay
-        elif self.delay[0] == "uniform":
-            law, low, span = (
-                feedback_delay.UNIFORM,
-                self.delay[1],
-                self.delay[2] - self.delay[1] + 1,
-            )
-        else:
-            law, tail = feedback_delay.GEOMETRIC, _tail(self.delay[1])
-        altered: tuple[Any, ...] = self.reported or ("exact",)
-        how, first, second, *_ = (*altered, 0.0, 0.0)
-        report = {
-            "exact": feedback_delay.EXACT,
-            "flip": feedback_delay.FLIP,
-            "noise": feedback_delay.NOISE,
-            "scale": feedback_delay.SCALE,
-        }[how]
-        wanted = self.labels or Labels(first=0)
-        label_share = 0.0 if self.labels is None else wanted.share
-        told = self.judge is not None, label_share, wanted.first, self.label_delay, wanted.width
-        return Rules(law, low, span, tail, self.missing, self.slice, report, first, second, *told)
+            return rules._replace(low=self.delay)
+        law, *numbers = self.delay
+        if law == "uniform":
+            low, high = numbers
+            return rules._replace(law=feedback_delay.UNIFORM, low=low, span=high - low + 1)
+        return rules._replace(law=feedback_delay.GEOMETRIC, tail=_tail(numbers[0]))
 
 
 def _tail(mean: float) -> float:
+    """The logarithm of the chance that a geometric delay goes on for another round."""
     return -math.log1p(1.0 / mean)
 
 
-def _shown(value: Any) -> str:
-    if isinstance(value, bool | Labels):
-        return str(value).lower()
-    if isinstance(value, tuple):
-        name, parts = (value[0], value[1:]) if isinstance(value[0], str) else ("", value)
-        return f"{name}({', '.join(map(_shown, parts))})"
-    return f"{value:g}"
-
-
-def _parts(
-    name: str, value: Any, laws: dict[str, int], allowed: str, example: tuple[str, float]
-) -> tuple[str, list[Any]]:
-    """The name of a law and its numbers, as many as it takes."""
-    rule, remedy = f"must be {allowed}", f"for example {example}"
-    if not isinstance(value, tuple | list) or not value or not isinstance(value[0], str):
-        raise ParameterError.of(name, value, rule, remedy)
-    if value[0] not in laws:
-        raise ParameterError.of(name, value, rule, near_name(value[0], tuple(laws)))
-    if len(value) != 1 + laws[value[0]]:
-        raise ParameterError.of(name, value, rule, f"give {laws[value[0]]} after the name")
-    return value[0], list(value[1:])
+def _text_of(value: Any) -> str:
+    """A number, or a law with its numbers, as in `geometric(100)`."""
+    if not isinstance(value, tuple):
+        return f"{value:g}"
+    law, *numbers = value
+    return f"{law}({', '.join(map(_text_of, numbers))})"
 
 
 def _checked_delay(delay: Any) -> Delay:
     if not isinstance(delay, tuple | list | str | dict):
         return whole_number("delay", delay, 0, _DELAYS, MOST_ROUNDS)
-    law, numbers = _parts(
-        "delay", delay, {"geometric": 1, "uniform": 2}, _DELAYS, ("geometric", 100)
-    )
+    rule = f"must be {_DELAYS}"
+    if not isinstance(delay, tuple | list) or not delay or not isinstance(delay[0], str):
+        raise ParameterError.of("delay", delay, rule, "for example ('geometric', 100)")
+    law, *numbers = delay
+    if law not in _LAWS:
+        raise ParameterError.of("delay", delay, rule, near_name(law, tuple(_LAWS)))
+    if len(numbers) != _LAWS[law]:
+        raise ParameterError.of("delay", delay, rule, f"give {_LAWS[law]} after the name")
     if law == "geometric":
         return law, number_in("delay[1]", numbers[0], 0.0, 1e12, "give the mean in rounds")
     remedy = "give two numbers of rounds"
-    low, high = (whole_number("delay", each, 0, remedy, MOST_ROUNDS) for each in numbers)
+    low, high = (whole_number("delay", number, 0, remedy, MOST_ROUNDS) for number in numbers)
     if low > high:
         rule = "must name the lower end first"
         raise ParameterError.of("delay", delay, rule, f"write ('uniform', {high}, {low})")
     return law, low, high
-
-
-def _checked_report(reported: Any) -> Reported:
-    if reported is None:
-        return None
-    hows = {"flip": 1, "noise": 1, "scale": 2}
-    how, numbers = _parts("reported", reported, hows, _REPORTS, ("noise", 0.2))
-    if how == "noise":
-        return how, number_in("reported[1]", numbers[0], 0.0, 1e6, "give a standard deviation")
-    if how == "flip":
-        return how, share_of("reported[1]", numbers[0], "give a probability, such as 0.1")
-    factor, shift = (as_float(each) for each in numbers)
-    if (
-        factor is None
-        or shift is None
-        or not (0.0 <= shift <= 1.0 and 0.0 <= factor + shift <= 1.0)
-    ):
-        rule = "must map losses in [0, 1] to [0, 1]: shift and factor + shift are both in [0, 1]"
-        raise ParameterError.of("reported", reported, rule, "try ('scale', 0.8, 0.1)")
-    return how, factor, shift
-
-
-def _checked_arrivals(arrivals: Any) -> Arrivals:
-    if isinstance(arrivals, str) and arrivals == "even":
-        return arrivals
-    law, numbers = _parts(
-        "arrivals", arrivals, {"zipf": 1}, '"even" or ("zipf", exponent)', ("zipf", 1.0)
-    )
-    return law, number_in("arrivals[1]", numbers[0], 0.0, 100.0, "try 1.0")
-
-
-def _checked_judge(judge: Any, reported: Any) -> tuple[tuple[float, ...], ...] | None:
-    if judge is None:
-        return None
-    rule, remedy = "must be two probabilities, or two for each arm", "for example (0.15, 0.85)"
-    if reported is not None:
-        rule, remedy = "cannot be combined with reported", "leave out one of them"
-    try:
-        values = np.atleast_2d(np.array(judge, np.float64))
-    except (TypeError, ValueError):
-        raise ParameterError.of("judge", judge, rule, remedy) from None
-    within = values.shape == (len(values), 2) and ((values >= 0.0) & (values <= 1.0)).all()
-    if not within or reported is not None:
-        raise ParameterError.of("judge", judge, rule, remedy)
-    return tuple(map(tuple, values.tolist()))
-
-
-def _checked_labels(labels: Any, judge: Any, delay: Any) -> Labels | None:
-    needs = (("labels", labels, "judge", judge), ("label_delay", delay, "labels", labels))
-    for name, value, needed, known in needs:
-        if value not in (None, 0) and known is None:
-            raise ParameterError.of(
-                name, value, f"needs {needed}", f"give {needed}= too, or leave it out"
-            )
-    if not isinstance(labels, Mapping):
-        return None if labels is None else checked_labels(labels)
-    try:
-        return Labels(**labels)
-    except (TypeError, ParameterError) as error:
-        raise ParameterError(f"labels: {error}") from None
 
 
 DIRECT = Traffic()
@@ -273,7 +157,7 @@ def traffic_of(values: Mapping[str, Any]) -> Traffic:
 
 
 class PendingCapacity(NamedTuple):
-    """What the pending decisions of a run take: slots, and the columns of their floats and ints."""
+    """The room that the pending decisions of a run take: slots, and the columns of their floats and ints."""
 
     slots: int
     floats: int
@@ -323,22 +207,19 @@ def pending_capacity(policy: Policy, arms: int, traffic: Traffic, horizon: int) 
 
 def pending_bytes(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> int:
     """The memory of the pending decisions of a run; none if feedback is direct."""
-    return 0 if traffic.direct else pending_capacity(policy, arms, traffic, horizon).bytes()
+    return 0 if traffic.is_direct else pending_capacity(policy, arms, traffic, horizon).bytes()
 
 
 def check_traffic(traffic: Traffic, policies: tuple[Policy, ...], arms: int, horizon: int) -> None:
     """Raise an error if a policy cannot be simulated with this traffic."""
-    if len(traffic.judge or "1") not in (1, arms):
-        rule = f"must have two for each of {arms} arms"
-        raise ParameterError.of("judge", traffic.judge, rule, "or give two for all")
-    if traffic.labels is not None and traffic.slots(horizon) > traffic.labels.deadline:
-        rule = f"must be below labels.deadline = {traffic.labels.deadline}, together with the longest delay"
-        raise ParameterError.of("label_delay", traffic.label_delay, rule, "raise the deadline")
     for policy in policies:
-        if policy.coupled and traffic.slice < 1.0:
+        if policy.coupled and traffic.explore_share < 1.0:
             rule = f"is for decoupled policies, and {policy.label} sees the arm that it plays"
             raise ParameterError.of(
-                "slice", traffic.slice, rule, "leave out one of them, or use missing="
+                "explore_share",
+                traffic.explore_share,
+                rule,
+                "leave out one of them, or use missing=",
             )
         needed = pending_capacity(policy.at(arms), arms, traffic, horizon).bytes()
         if needed > MOST_BYTES:
@@ -360,8 +241,6 @@ def new_queue(policy: Policy, arms: int, traffic: Traffic, horizon: int) -> Feed
         floats=np.zeros((capacity.slots, capacity.floats)),
         ints=np.zeros((capacity.slots, capacity.ints), np.int64),
         key=np.zeros(2, np.uint64),
-        judge=np.broadcast_to(traffic.judge or (0.0, 1.0), (arms, 2)).copy(),
-        label_sums=np.zeros(feedback_delay.LABEL_SUMS),
     )
 
 

@@ -24,7 +24,7 @@ def test_grouping_changes_nothing(block: int) -> None:
 
 
 def test_grouping_changes_nothing_if_feedback_is_late() -> None:
-    traffic = dc.Traffic(delay=("geometric", 30.0), missing=0.2, slice=0.7, reported=("noise", 0.3))
+    traffic = dc.Traffic(delay=("geometric", 30.0), missing=0.2, explore_share=0.7)
     how = {"traffic": traffic}
     assert bits(block=777, **how) == bits(**how) != bits()
 
@@ -38,7 +38,9 @@ def test_a_rerun_on_a_device_resumes(tmp_path: Path) -> None:
 
 def test_many_checkpoints_and_runs_go_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = bits()
-    monkeypatch.setattr("decoupled.simulation.gpu.launch.most_runs", lambda needs, card: 640)
+    monkeypatch.setattr(
+        "decoupled.simulation.gpu.launch.most_runs", lambda requirements, device: 640
+    )
     assert bits() == whole
 
 

@@ -64,9 +64,11 @@ def test_arms_in_strata() -> None:
 )
 def test_late_lost_rare_and_altered_feedback(policy: dc.Policy) -> None:
     worlds_met = (ENVIRONMENTS[0], ENVIRONMENTS[4], ENVIRONMENTS[5], ENVIRONMENTS[7])
-    compare(policy, worlds_met, traffic=dc.Traffic(delay=50, reported=("flip", 0.1)))
+    compare(policy, worlds_met, traffic=dc.Traffic(delay=50))
     compare(
-        policy, worlds_met, traffic=dc.Traffic(delay=("uniform", 0, 40), missing=0.2, slice=0.5)
+        policy,
+        worlds_met,
+        traffic=dc.Traffic(delay=("uniform", 0, 40), missing=0.2, explore_share=0.5),
     )
 
 

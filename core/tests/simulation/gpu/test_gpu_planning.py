@@ -17,8 +17,8 @@ from decoupled.kernels.random.stream import fill_stream, seed_pool
 from decoupled.simulation.cpu import run_streams
 from decoupled.simulation.gpu import memory
 from decoupled.simulation.gpu.memory import (
-    Card,
-    Needs,
+    Device,
+    LaunchRequirements,
     block_size,
     check_fits,
     launch_grid,
@@ -33,8 +33,8 @@ from decoupled.simulation.plan import Plan, make_plan
 from support.custom_game import ScriptedGreedy
 from support.once import fits_folder, made_once
 
-LARGE = Card(0, "large", 132, 140 * 2**30)
-SMALL = Card(1, "small", 8, 2**30)
+LARGE = Device(0, "large", 132, 140 * 2**30)
+SMALL = Device(1, "small", 8, 2**30)
 
 
 def has_device() -> bool:
@@ -47,10 +47,10 @@ def has_device() -> bool:
 
 def needs(
     arms: int, checkpoints: int = 100, horizon: int = 10_000, adaptive: bool = False
-) -> Needs:
+) -> LaunchRequirements:
     worlds = dc.environments
     world = worlds.PunishLast(arms) if adaptive else worlds.Alternating(arms, 0.125)
-    return Needs(shape_of(dc.FTPL(), world), horizon, checkpoints)
+    return LaunchRequirements(shape_of(dc.FTPL(), world), horizon, checkpoints)
 
 
 def test_streams_are_those_of_numpy() -> None:
@@ -63,23 +63,25 @@ def test_streams_are_those_of_numpy() -> None:
                 assert np.array_equal(stream, expected), (seed, run, child)
 
 
-@pytest.mark.parametrize("card", [LARGE, SMALL], ids=lambda card: card.name)
+@pytest.mark.parametrize("device", [LARGE, SMALL], ids=lambda device: device.name)
 @pytest.mark.parametrize("adaptive", [False, True])
 @pytest.mark.parametrize(("arms", "checkpoints"), [(2, 1), (8, 100), (64, 10_000), (1_000, 100)])
-def test_what_runs_at_once_fits(card: Card, adaptive: bool, arms: int, checkpoints: int) -> None:
+def test_what_runs_at_once_fits(
+    device: Device, adaptive: bool, arms: int, checkpoints: int
+) -> None:
     asked = needs(arms, checkpoints, adaptive=adaptive)
-    room = card.free * memory.SHARE / memory.AT_ONCE / (1 + adaptive)
+    room = device.free * memory.SHARE / memory.AT_ONCE / (1 + adaptive)
     if (
         adaptive and 8 * checkpoints * arms * memory.WARP > room
     ):  # the losses of every arm, for one warp
         with pytest.raises(UnsupportedError):
-            check_fits(asked, card, "FTPL")
+            check_fits(asked, device, "FTPL")
         return
-    runs = most_runs(asked, card)
+    runs = most_runs(asked, device)
     assert 8 * checkpoints * runs <= room
-    grid = launch_grid(asked, card, runs)
+    grid = launch_grid(asked, device, runs)
     assert grid.threads == memory.WARP
-    assert grid.size <= card.processors * resident_threads(asked.shape)
+    assert grid.size <= device.processors * resident_threads(asked.shape)
     assert registers(asked.shape) * resident_threads(asked.shape) <= 65_536
     if adaptive:
         assert 8 * grid.size * checkpoints * arms <= room
@@ -99,15 +101,15 @@ def test_runs_are_shared_out_in_whole_warps_and_their_results_fit() -> None:
     runs = most_runs(asked, LARGE)
     grid = launch_grid(asked, LARGE, runs)
     assert -(-runs // grid.size) * grid.threads * asked.horizon <= memory.MOST_COUNT
-    for card in (LARGE, SMALL):
+    for device in (LARGE, SMALL):
         for adaptive in (False, True):
             asked = needs(8, adaptive=adaptive)._replace(pending=400_000)
-            check_fits(asked, card, "FTPL")
-            grid = launch_grid(asked, card, 10**6)
-            assert grid.size * asked.pending <= card.free * memory.SHARE / memory.AT_ONCE / (
+            check_fits(asked, device, "FTPL")
+            grid = launch_grid(asked, device, 10**6)
+            assert grid.size * asked.pending <= device.free * memory.SHARE / memory.AT_ONCE / (
                 1 + adaptive
             )
-            assert grid.size < launch_grid(asked._replace(pending=0), card, 10**6).size
+            assert grid.size < launch_grid(asked._replace(pending=0), device, 10**6).size
 
 
 def plan_of(runs: int, checkpoints: int = 100) -> Plan:

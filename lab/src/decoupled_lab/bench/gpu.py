@@ -61,14 +61,14 @@ def best(function: Callable[[], object], repetitions: int) -> float:
 def rate(policy: Policy, arms: int, repetitions: int, runs: int | None = None) -> Rate:
     """Rounds per second, for whole waves of runs or a given number."""
     from decoupled.simulation.gpu.launch import run_block_on
-    from decoupled.simulation.gpu.memory import cards, resident_threads, shape_of
+    from decoupled.simulation.gpu.memory import devices, resident_threads, shape_of
 
-    card, world = cards()[0], Alternating(arms, 0.125)
-    at_once = card.processors * resident_threads(shape_of(policy, world))
+    device, world = devices()[0], Alternating(arms, 0.125)
+    at_once = device.processors * resident_threads(shape_of(policy, world))
     count = runs or at_once * (2 if arms < 32 else 1)
     last = np.array([ROUNDS])
     seconds = best(
-        lambda: run_block_on(card, policy, world, ROUNDS, last, 0, 0, count), repetitions
+        lambda: run_block_on(device, policy, world, ROUNDS, last, 0, 0, count), repetitions
     )
     name, told = f"{type(policy).__name__}, K = {arms}", f"{count:,} runs"
     value = count * ROUNDS / seconds / 1e9

@@ -74,11 +74,28 @@ class Suite(NamedTuple):
 
 def _tasks(size: Size, data: Path | None) -> Iterator[Task]:
     def task(
-        name: str, group: str, world: Environment, rounds: int, unit: str = REGRET,
-        traffic: Traffic = DIRECT, of: str | None = None,
-    ) -> Task:  # fmt: skip
+        name: str,
+        group: str,
+        world: Environment,
+        rounds: int,
+        unit: str = REGRET,
+        *,
+        traffic: Traffic = DIRECT,
+        data: str | None = None,
+        keys: int = 0,
+    ) -> Task:
         runs = max(size.runs, size.counterexample) if group == "counterexample" else size.runs
-        return Task(name, group, world, rounds, runs, unit, traffic, of)
+        return Task(
+            name=name,
+            group=group,
+            environment=world,
+            rounds=rounds,
+            runs=runs,
+            unit=unit,
+            traffic=traffic,
+            data=data,
+            keys=keys,
+        )
 
     def part(rounds: int) -> int:
         return -(-rounds // size.part)
@@ -99,7 +116,7 @@ def _tasks(size: Size, data: Path | None) -> Iterator[Task]:
         ("late-alternating-8", worlds.ALTERNATING, Traffic(delay=("geometric", 100.0))),
         ("lost-alternating-8", worlds.ALTERNATING, Traffic(missing=0.7)),
     ):
-        yield task(name, "late", world, part(5_000), REGRET, traffic)
+        yield task(name, "late", world, part(5_000), traffic=traffic)
     for arms, gap, phases in ((4, 0.25, 4), (8, 0.4, 8)):
         world = Drifting(arms, gap, -(-part(8_000) // phases))
         yield task(f"drift-{arms}", "drift", world, part(8_000), TRACKING)
@@ -111,14 +128,14 @@ def _tasks(size: Size, data: Path | None) -> Iterator[Task]:
         ("redrawn", worlds.redrawn(part(4_000))),
     ):
         name = f"switches-{name}-{world.arms}"
-        yield task(name, "switches", world, part(4_000), SWITCHING, Traffic(keys=1))
+        yield task(name, "switches", world, part(4_000), SWITCHING, keys=1)
     for kind in ("segments", "numbers", "noise"):
         yield task(f"contexts-{kind}-3", "contexts", worlds.requests(kind), part(6_000), SEGMENTS)
     if data is not None:
         for name, world, rounds in worlds.recorded(data):
-            yield task(f"recorded-{name}", "recorded", world, part(rounds), of=name)
+            yield task(f"recorded-{name}", "recorded", world, part(rounds), data=name)
         if (questions := worlds.mmlu(data)) is not None:
-            yield task("mmlu-2", "mmlu", questions, part(6_000), SEGMENTS, of="mmlu")
+            yield task("mmlu-2", "mmlu", questions, part(6_000), SEGMENTS, data="mmlu")
 
 
 SUITE = Suite("decoupled-1", 0, GROUPS, REFERENCES, _tasks)

@@ -30,6 +30,8 @@ from decoupled.simulation import (
     table_and_best,
 )
 
+from ..playing import play_keys
+
 # The fifth child of a run's seed; the others are noise, draws, traffic and the order of requests.
 PLACES = 4
 # What is counted, one number a run. Against an arm that is best in hindsight it may be below 0.
@@ -72,6 +74,7 @@ class Task:
     unit: str = REGRET
     traffic: Traffic = DIRECT
     data: str | None = None
+    keys: int = 0  # so many keys take turns; 0 for none
 
     @property
     def seed(self) -> int:
@@ -80,6 +83,9 @@ class Task:
 
     def to_dict(self) -> dict[str, Any]:
         """The definition as plain values."""
+        traffic = self.traffic.to_dict()
+        if self.keys:
+            traffic["keys"] = self.keys
         return {
             "name": self.name,
             "group": self.group,
@@ -88,7 +94,7 @@ class Task:
             "runs": self.runs,
             "seed": self.seed,
             "unit": self.unit,
-            "traffic": self.traffic.to_dict(),
+            "traffic": traffic,
             "places": [self.places(run).tolist() for run in range(self.runs)],
         }
 
@@ -111,42 +117,65 @@ class Task:
 
     def plan(self, policy: Policy) -> Plan:
         """What is simulated for a policy; an error if it cannot be."""
-        traffic = self.traffic
-        if traffic.keys and not _has_law(policy, self.environment.arms):
-            traffic = replace(traffic, sticky=False)
         return make_plan(
-            policy, self.environment, self.rounds, self.runs, self.seed, 1, traffic=traffic
+            policy,
+            self.environment,
+            self.rounds,
+            self.runs,
+            self.seed,
+            1,
+            traffic=self.traffic,
         )
 
     def play(self, policy: Policy) -> Played:
         """Play all runs of a policy, one after another, and the first again: nothing may pass from a run to another."""
         plan = self.plan(policy)
-        found = [self._run(plan, run) for run in (*range(self.runs), 0)]
-        if found.pop() != found[0]:
+        is_sticky = self.keys > 0 and _has_law(policy, self.environment.arms)
+        counts = [self._run(plan, run, is_sticky) for run in (*range(self.runs), 0)]
+        if counts.pop() != counts[0]:
             raise ContractError(
                 f"{policy.label}: plays another game when it plays the first one again; {SEEDED}"
             )
-        values, switches = np.array(found).T
-        return Played(values, switches if self.traffic.keys else None)
+        values, switches = np.array(counts).T
+        return Played(values, switches if self.keys else None)
 
-    def _run(self, plan: Any, run: int) -> tuple[float, float]:
+    def _run(self, plan: Plan, run: int, is_sticky: bool) -> tuple[float, float]:
         """What is counted in a run, and the changes of the served arm, 0 where they are not counted."""
-        (policy,), here, traffic = plan.policies, self.world(run), plan.traffic
-        done = run_block(
-            policy, here, self.rounds, as_rounds(plan), self.seed, run, run + 1, traffic
-        )
-        if (done.plays.sum(axis=1) != self.rounds).any():
+        (policy,) = plan.policies
+        here = self.world(run)
+        if self.keys:
+            regret, mean_switches, plays = play_keys(
+                policy,
+                here,
+                as_rounds(plan),
+                self.seed,
+                run,
+                keys=self.keys,
+                is_sticky=is_sticky,
+            )
+            switches = mean_switches.item() * self.keys
+        else:
+            regret, plays = run_block(
+                policy,
+                here,
+                self.rounds,
+                as_rounds(plan),
+                self.seed,
+                run,
+                run + 1,
+                self.traffic,
+            )
+            switches = 0.0
+        if (plays.sum(axis=1) != self.rounds).any():
             rule = f"gave an arm out of range; arms are numbered 0 to {here.arms - 1}"
             raise ContractError(f"{policy.label}: {rule}")
-        value, switches = done.regret.item(), 0.0
+        value = regret.item()
         if self.unit in (TRACKING, SWITCHING):
             table, best = table_and_best(here, self.rounds)
             behind = table.rows[:, best] - table.rows.min(axis=1)  # of the best single arm
             value += math.fsum(np.bincount(table.row_at, minlength=len(behind)) * behind)
         elif isinstance(here, ContextTable) and self.unit == SEGMENTS:
             value += here.available(here.row_at(self.rounds, self.seed, run))
-        if done.switches is not None:
-            switches = done.switches.item() * traffic.keys
         return value + switches, switches
 
 

@@ -4,15 +4,17 @@
 
 import json
 import math
+import multiprocessing
 import re
 import shutil
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from importlib.resources import files
+from itertools import repeat
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -21,7 +23,18 @@ import numpy as np
 from decoupled.base import write_atomically
 from decoupled.environments import Adversary, Alternating
 from decoupled.policies.warmup import form
-from decoupled.simulation import BLOCKS, PLAN_FILE, RESULTS_FILE, Plan, Results, run_block, run_plan
+from decoupled.simulation import (
+    BLOCKS,
+    PLAN_FILE,
+    RESULTS_FILE,
+    Block,
+    BlockResult,
+    Plan,
+    ResultCollector,
+    Results,
+    run_block,
+    run_plan,
+)
 
 from ..report.claims import LEAST_RUNS, Claim, Measure, judged, not_judged
 from ..report.page import Section
@@ -140,6 +153,57 @@ class Simulated(PaperExperiment):
         return formatted_extent((plan["runs"], plan["horizon"]) for plan in kept)
 
 
+class PlayedByLearners(Simulated):
+    """An experiment of plans whose rounds learners play, because a simulation has no such rules."""
+
+    on_device = False
+
+    def play(self, name: str, plan: Plan, block: Block) -> dict[str, BlockResult]:
+        """Play one run of one policy of a plan.
+
+        Return what comes of it, by what follows the plan's name in the name of the results.
+        """
+        raise NotImplementedError
+
+    def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
+        return {}  # a learner's calls ship
+
+    def measure(self, scale: Scale, folder: Path, advance: Advance) -> None:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(mp_context=context) as processes:
+            for name, plan in self.plans(scale).items():
+                self._finish(name, plan, folder, advance, processes)
+        if self.file and not (folder / self.file).exists():
+            write_atomically(folder / self.file, json.dumps(self.beside(scale), indent=1))
+
+    def _finish(
+        self, name: str, plan: Plan, folder: Path, advance: Advance, processes: Executor
+    ) -> None:
+        """Play the runs of a plan unless their results are saved."""
+        marker = _place(folder, name) / PLAN_FILE
+        if marker.exists() and _digest(marker.parent) == plan.digest():
+            advance(plan.rounds)
+            return
+        collectors: dict[str, ResultCollector] = {}
+        blocks = list(plan.blocks(1))
+        results = processes.map(self.play, repeat(name), repeat(plan), blocks, chunksize=4)
+        for block, parts in zip(blocks, results, strict=True):
+            for ending, result in parts.items():
+                if ending not in collectors:
+                    collectors[ending] = ResultCollector(plan, keep_curves=True)
+                collectors[ending].add(block, result)
+            advance(plan.horizon)
+        # The plan of the first results is written last: it says that all are there.
+        content = json.dumps({"digest": plan.digest(), "plan": plan.to_dict()}, indent=1)
+        for ending in reversed(collectors):
+            place = _place(folder, name + ending)
+            place.mkdir(parents=True, exist_ok=True)
+            collectors[ending].results().save(place / RESULTS_FILE)
+            write_atomically(place / PLAN_FILE, content)
+        for ending in collectors:
+            note(folder, name + ending)
+
+
 def formatted_extent(sizes: Iterable[tuple[int, int]]) -> str:
     """The distinct pairs of runs and rounds, longest first.
 
@@ -187,7 +251,7 @@ def code_of(plans: Iterable[Plan], device: str) -> dict[object, Callable[[], obj
         adversary = isinstance(plan.environment, Adversary)
         world = plan.environment if adversary else Alternating(arms=2, gap=0.5)
         for policy in plan.policies:
-            calls[form(policy, world.arms), type(world), plan.traffic.direct] = partial(
+            calls[form(policy, world.arms), type(world), plan.traffic.is_direct] = partial(
                 run_block, policy, world, 2, np.array([2]), 0, 0, 1, plan.traffic
             )
     return calls

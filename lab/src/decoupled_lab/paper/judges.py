@@ -5,20 +5,21 @@ import random
 from collections.abc import Collection
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.stats import binomtest
 
+from decoupled.base import Ints
 from decoupled.environments import Bernoulli
 from decoupled.learner import Labels
 from decoupled.plots import Panel, Picture
 from decoupled.policies import Ladder
-from decoupled.simulation import Plan, Results, Traffic, make_plan
+from decoupled.simulation import Block, BlockResult, Plan, Results, as_rounds, make_plan
 
 from ..report.claims import LEVEL, Claim, Measure, mean_of
 from ..report.page import ReportTable, Section
-from .base import Scale, Simulated, judge, told
+from .base import PlayedByLearners, Scale, judge, told
 from .setup import regret_table
 
 HORIZON, LONGEST = 8_000, 12_000  # rounds of a simulation, and at most until a verdict
@@ -34,6 +35,7 @@ JUDGES: dict[str, Any] = {
 FAVOURING = ("favours the worse arm", "right in 94 %")
 ALONE, WITH, GOLD = "; the judge alone", "; with labels", "true losses in a tenth of the rounds"
 LABELS = Labels(share=0.1, first=200)
+GOLD_SHARE = 0.1
 
 
 def verdict_of(task: tuple[str, str, int]) -> tuple[int, bool] | None:
@@ -56,22 +58,49 @@ def verdict_of(task: tuple[str, str, int]) -> tuple[int, bool] | None:
     return None
 
 
-class Judges(Simulated):
+def play_judged(title: str, how: str, checkpoints: Ints, seed: int) -> BlockResult:
+    """Play a run in which a learner is told what a judge says, or the true loss of a share of the rounds."""
+    luck = random.Random(seed)
+    learner = Ladder().start(2, seed, labels=LABELS if how == WITH else None)
+    judge_says = np.broadcast_to(JUDGES.get(title, (0.0, 1.0)), (2, 2)).tolist()
+    exploited: list[int] = []
+    plays = np.zeros((2, 2), np.int64)
+    for _ in range(int(checkpoints[-1])):
+        if how == GOLD and luck.random() >= GOLD_SHARE:
+            exploited.append(cast(int, learner.exploit().exploit))
+            continue
+        decision = learner.decide()
+        exploited.append(cast(int, decision.exploit))
+        arm = cast(int, decision.explore)
+        plays[1, arm] += 1
+        loss = luck.random() < MEANS[arm]
+        judged = float(luck.random() < judge_says[arm][loss])
+        if how == WITH:
+            learner.observe(decision, float(loss) if decision.label else None, judged=judged)
+        else:
+            learner.observe(decision, judged)
+    plays[0] = np.bincount(exploited, minlength=2)
+    regret = np.cumsum(np.array(MEANS)[exploited] - min(MEANS))
+    return BlockResult(regret[None, checkpoints - 1], plays)
+
+
+class Judges(PlayedByLearners):
     """Regret and verdicts by the judge: its word alone, labels, and true losses on a share of the rounds."""
 
-    on_device = False
     file = "verdicts.json"
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
-        traffic = {GOLD: Traffic(slice=0.1)}
-        for title, says in JUDGES.items():
-            traffic[title + ALONE] = Traffic(judge=says)
-            traffic[title + WITH] = Traffic(judge=says, labels=LABELS)
-        world = Bernoulli(rewards=[1.0 - mean for mean in MEANS])
-        sizes = HORIZON, scale.fewer(5), scale.seed, 50
-        return {
-            name: make_plan(Ladder(), world, *sizes, traffic=each) for name, each in traffic.items()
-        }
+        environment = Bernoulli(rewards=[1.0 - mean for mean in MEANS])
+        plan = make_plan(Ladder(), environment, HORIZON, scale.fewer(5), scale.seed, 50)
+        judged = [title + how for title in JUDGES for how in (ALONE, WITH)]
+        return dict.fromkeys([GOLD, *judged], plan)
+
+    def play(self, name: str, plan: Plan, block: Block) -> dict[str, BlockResult]:
+        title, how = "", GOLD
+        for ending in (ALONE, WITH):
+            if name.endswith(ending):
+                title, how = name.removesuffix(ending), ending
+        return {"": play_judged(title, how, as_rounds(plan), plan.seed + block.first)}
 
     def beside(self, scale: Scale) -> dict[str, Any]:
         count = scale.most(4) if scale.quick else 3 * scale.runs // 10

@@ -161,7 +161,7 @@ class Looks(Simulated):
                 scale.fewer(2),
                 scale.seed,
                 50,
-                traffic=Traffic(slice=share),
+                traffic=Traffic(explore_share=share),
             )
             for title, world in BENCHMARKS.items()
             for share in SHARES

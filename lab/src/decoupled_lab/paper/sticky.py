@@ -1,27 +1,38 @@
 """Beyond the paper: a key that comes in every round keeps its perturbations. Regret stays, switches all but vanish."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from decoupled.environments import Alternating, Bernoulli, Environment, LossTable
-from decoupled.plots import NAMES, Panel, Picture
+from decoupled.plots import NAMES, Panel, Picture, Series
 from decoupled.policies import FTPL, CoupledTsallisINF, Ladder, Policy, TsallisINF
-from decoupled.simulation import Plan, Results, Traffic, make_plan
+from decoupled.simulation import Block, BlockResult, Plan, Results, as_rounds, make_plan
 
+from ..playing import play_keys
 from ..report.claims import Claim, mean_of, ratio_of
 from ..report.page import ReportTable, Section
 from ..theory.bounds import switches as bound_on_switches
-from .base import Scale, Simulated, judge, told
+from .base import PlayedByLearners, Scale, judge, told
 
 STICKY: tuple[Policy, ...] = (FTPL(), TsallisINF(), Ladder())
 COUPLED = CoupledTsallisINF()
 SETTLED, HORIZON = 8, 10_000  # how often the best arm is drawn anew, and the rounds
+KEYED, FRESH = "keyed", "fresh"
 ONE, MANY = 1, 20  # keys: one comes in every round, the regret of several varies less
 
-Pairs: TypeAlias = dict[str, tuple[Results, Results]]
+ENDING = " switches"
+
+
+class Cell(NamedTuple):
+    """The results of a plan, and the same with switches of a key in place of regret."""
+
+    regret: Results
+    switches: Results
+
+
+Pairs: TypeAlias = dict[str, tuple[Cell, Cell]]  # keyed and fresh draws, by world
 
 
 def redrawn(arms: int, horizon: int) -> LossTable:
@@ -41,28 +52,32 @@ def worlds(horizon: int) -> dict[str, Environment]:
     }
 
 
-class Sticky(Simulated):
+class Sticky(PlayedByLearners):
     """Keys with their own draws and with fresh ones."""
-
-    on_device = False
-    keep_runs = True
 
     def plans(self, scale: Scale) -> dict[str, Plan]:
         horizon = HORIZON // 10 if scale.quick else HORIZON
         return {
-            f"{title}; {keys} {how}": make_plan(
-                policies, world, horizon, scale.fewer(part), scale.seed, "log", traffic=traffic
+            plan_name(title, keys, how): make_plan(
+                policies, world, horizon, scale.fewer(part), scale.seed, "log"
             )
             for title, world in worlds(horizon).items()
             for keys, part in ((ONE, 10), (MANY, 20))
-            for how, policies, traffic in (
-                ("keyed", STICKY, Traffic(keys=keys)),
-                ("fresh", (*STICKY, COUPLED), Traffic(keys=keys, sticky=False)),
-            )
+            for how, policies in ((KEYED, STICKY), (FRESH, (*STICKY, COUPLED)))
         }
 
-    def code(self, scale: Scale) -> dict[object, Callable[[], object]]:
-        return {}  # a learner's calls ship
+    def play(self, name: str, plan: Plan, block: Block) -> dict[str, BlockResult]:
+        keys, how = name.rpartition("; ")[2].split()
+        regret, switches, plays = play_keys(
+            plan.policies[block.policy],
+            plan.environment,
+            as_rounds(plan),
+            plan.seed,
+            block.first,
+            keys=int(keys),
+            is_sticky=how == KEYED,
+        )
+        return {"": BlockResult(regret[None], plays), ENDING: BlockResult(switches[None], plays)}
 
     def section(self, folder: Path) -> Section:
         cells = self.results(folder)
@@ -71,43 +86,51 @@ class Sticky(Simulated):
         return Section(told("sticky"), tuple(claims(alone, many)), (picture(alone),), tables)
 
 
-def _pairs(cells: dict[str, Results], keys: int) -> Pairs:
+def plan_name(title: str, keys: int, how: str) -> str:
+    """The name of a plan: the world, the number of keys, and how they draw."""
+    return f"{title}; {keys} {how}"
+
+
+def _pairs(results: dict[str, Results], keys: int) -> Pairs:
     """The results with a key's own draws and with fresh ones, by world."""
-    end = f"; {keys} keyed"
-    return {
-        name.removesuffix(end): (results, cells[name.replace("keyed", "fresh")])
-        for name, results in cells.items()
-        if name.endswith(end)
-    }
+    pairs = {}
+    for title in worlds(HORIZON):
+        keyed, fresh = (plan_name(title, keys, how) for how in (KEYED, FRESH))
+        pairs[title] = (
+            Cell(results[keyed], results[keyed + ENDING]),
+            Cell(results[fresh], results[fresh + ENDING]),
+        )
+    return pairs
 
 
 def picture(pairs: Pairs) -> Picture:
     """Switches by round: the key's own draws, and fresh ones."""
     panels = []
     for title, (keyed, fresh) in pairs.items():
-        own = keyed.series([f"{_name(label)}, keyed" for label in keyed.labels], of="switches")
-        new = fresh.series([f"{_name(label)}, fresh" for label in fresh.labels], of="switches")
+        own = _switch_series(keyed, KEYED)
+        new = _switch_series(fresh, FRESH)
         thin = tuple(each._replace(kind="fit") for each in new)
         lines = (*own, *thin)
         panels.append(
             Panel(title, lines, y_label="switches of a key so far", log_x=True, log_y=True)
         )
-    runs = next(iter(pairs.values()))[0].runs
+    runs = next(iter(pairs.values()))[0].regret.runs
     caption = f"How often a key that is served in every round was moved to another arm, mean of {runs:,} runs with 95 % intervals. Thin lines are fresh draws."
     return Picture("sticky", "Switches of a key", caption, tuple(panels), columns=3)
+
+
+def _switch_series(cell: Cell, how: str) -> tuple[Series, ...]:
+    return cell.switches.series([f"{_name(label)}, {how}" for label in cell.switches.labels])
 
 
 def table(pairs: Pairs, keys: int) -> ReportTable:
     """Regret and switches at the horizon."""
     rows = []
     for title, (keyed, fresh) in pairs.items():
-        known = keyed.statistics(), fresh.statistics()
-        for label in fresh.labels:
-            cells = [
-                f"{each[label][what]:,.1f}" if label in each else ""
-                for what in ("mean", "switches")
-                for each in known
-            ]
+        counts = (keyed.regret, fresh.regret, keyed.switches, fresh.switches)
+        statistics = [results.statistics() for results in counts]
+        for label in fresh.regret.labels:
+            cells = [f"{each[label]['mean']:,.1f}" if label in each else "" for each in statistics]
             rows.append((f"{title}: {_name(label)}", *cells))
     head = ("policy", "regret, keyed", "regret, fresh", "switches, keyed", "switches, fresh")
     who = "a key that comes in every round" if keys == ONE else f"{keys} keys that take turns"
@@ -119,13 +142,14 @@ def claims(alone: Pairs, many: Pairs) -> list[Claim]:
     count = len(alone) * len(STICKY)
     differences, ratios, bounded = [], [], []
     for title, (keyed, fresh) in alone.items():
-        horizon, arms = keyed.horizon, keyed.data.sizes["arm"]
+        horizon, arms = keyed.regret.horizon, keyed.regret.data.sizes["arm"]
         for policy in STICKY:
             of = f"{title}: {_name(policy.label)}"
-            ratios.append(ratio_of(of, keyed.switches(policy), fresh.switches(policy), count))
-            own, new = (each.final_regret(policy) for each in many[title])
+            own, new = (cell.switches.final_regret(policy) for cell in (keyed, fresh))
+            ratios.append(ratio_of(of, own, new, count))
+            own, new = (cell.regret.final_regret(policy) for cell in many[title])
             differences.append(mean_of(of, (own - new) / np.sqrt(arms * horizon), count))
-        share = keyed.switches(FTPL()) / bound_on_switches(horizon, arms)
+        share = keyed.switches.final_regret(FTPL()) / bound_on_switches(horizon, arms)
         bounded.append(mean_of(title, share, len(alone)))
     return [
         judge("sticky-regret", differences),

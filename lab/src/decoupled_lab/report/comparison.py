@@ -65,7 +65,7 @@ def compare(
     caption = f"By round: {'; '.join(dict.fromkeys(what.values()))}."
     picture = Picture("comparison", title, caption, panels, columns=min(3, len(panels)))
     shown = (
-        "{0.world}: {0.runs:,} runs of {0.horizon:,} rounds, seed {0.specification[seed]}".format
+        "{0.setting}: {0.runs:,} runs of {0.horizon:,} rounds, seed {0.specification[seed]}".format
     )
     facts = {name: shown(each) for name, each in results.items()}
     table = regret_table("Final regret", results, labels, _rivals(results, against))

@@ -79,7 +79,7 @@ def kernel_for(
 ) -> Kernel:
     """The kernel of a policy; see `_table_kernel` and `_adaptive_kernel` for its arguments.
 
-    With `late`, feedback may be late, lost, rare or altered. The compiler knows this: it drops the loop that is not run,
+    With `late`, feedback may be late, lost or rare. The compiler knows this: it drops the loop that is not run,
     and `pending` is empty without it.
     """
     adversary = environment if isinstance(environment, Adversary) else None
@@ -213,8 +213,7 @@ def _table_kernel(shape: Shape, values: tuple[float, ...], is_late: bool, noise_
         if is_late:
             key = cuda.local.array(2, uint64)
             kept, slots = pending[2][:, :, me], pending[3][:, :, me]
-            # Without a judge, whose arrays are never read.
-            queue = FeedbackQueue(pending[0], pending[1], kept, slots, key, floats, scalars)
+            queue = FeedbackQueue(pending[0], pending[1], kept, slots, key)
         for number in range(me, regret.shape[0], cuda.gridsize(1)):
             fill_stream(pool, first + number, 0, noise)
             fill_stream(pool, first + number, 1, draws)
@@ -276,8 +275,7 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...], is_late: bool) -> 
         if is_late:
             key = cuda.local.array(2, uint64)
             kept, slots = pending[2][:, :, me], pending[3][:, :, me]
-            # Without a judge, whose arrays are never read.
-            queue = FeedbackQueue(pending[0], pending[1], kept, slots, key, floats, scalars)
+            queue = FeedbackQueue(pending[0], pending[1], kept, slots, key)
         for number in range(me, regret.shape[0], cuda.gridsize(1)):
             for place in range(memory_floats):
                 remembered[place] = first_floats[place]

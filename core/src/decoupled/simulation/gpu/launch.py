@@ -6,7 +6,7 @@ Plans on devices: checks, and threads that each serve one device.
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import cycle
@@ -25,16 +25,17 @@ from ...policies import Policy
 from ..admission import outside_range
 from ..cpu import BlockResult, table_and_best
 from ..plan import Plan
+from ..scheduler import Workers
 from ..traffic import DIRECT, Traffic, kept_places, pending_bytes, pending_capacity
 from .kernels import kernel_for, kernel_key
 from .memory import (
     REMEDY,
     WORKERS,
-    Card,
+    Device,
     LaunchGrid,
-    Needs,
-    cards,
+    LaunchRequirements,
     check_fits,
+    devices,
     launch_grid,
     most_runs,
     resident_threads,
@@ -52,17 +53,17 @@ Launch: TypeAlias = Callable[[int, Any, Any], None]
 class _Job(NamedTuple):
     """What to run, and where."""
 
-    card: Card
+    device: Device
     policy: Policy
     environment: Any
-    needs: Needs
+    requirements: LaunchRequirements
     shared: tuple[Any, Any]  # the checkpoints and the seed, on the device
     traffic: Traffic
     stream: Any
 
 
 def run_block_on(
-    card: Card,
+    device: Device,
     policy: Policy,
     environment: Environment,
     horizon: int,
@@ -75,18 +76,20 @@ def run_block_on(
     """Run `first` to `last - 1` of one policy, as many per launch as fit on the device."""
     cuda, policy = toolkit(), policy.at(environment.arms)
     pending = pending_bytes(policy, environment.arms, traffic, horizon)
-    needs = Needs(shape_of(policy, environment), horizon, len(checkpoints), pending)
+    requirements = LaunchRequirements(
+        shape_of(policy, environment), horizon, len(checkpoints), pending
+    )
     regret = np.empty((last - first, len(checkpoints)))
-    with cuda.gpus[card.number]:
+    with cuda.gpus[device.number]:
         stream = cuda.stream()
         initial = policy.layout.new_state(environment.arms).scalars
         shared = tuple(
             cuda.to_device(each, stream) for each in (checkpoints, seed_pool(seed), initial)
         )
         plays = cuda.to_device(np.zeros((2, environment.arms), np.int64), stream)
-        job = _Job(card, policy, environment, needs, shared, traffic, stream)
+        job = _Job(device, policy, environment, requirements, shared, traffic, stream)
         launch = _launcher(job)
-        most = most_runs(needs, card)
+        most = most_runs(requirements, device)
         for start in range(first, last, most):
             piece = regret[start - first : min(start + most, last) - first]
             there = cuda.device_array(piece.shape, np.float64, stream=stream)
@@ -107,17 +110,17 @@ def kernel_name(policy: Policy, environment: Environment) -> str:
 
 def compile_kernel(policy: Policy, environment: Environment) -> None:
     """Compile the kernel of a policy and cache it on disk."""
-    run_block_on(cards()[0], policy, environment, 2, np.array([2]), 0, 0, 1)
+    run_block_on(devices()[0], policy, environment, 2, np.array([2]), 0, 0, 1)
 
 
 def _pending(job: _Job) -> Callable[[LaunchGrid], tuple[Any, ...]]:
     """The last argument of a kernel: the rules, and room for the pending decisions of every thread of a grid."""
-    _, policy, environment, needs, _, traffic, stream = job
-    if traffic.direct:
+    _, policy, environment, requirements, _, traffic, stream = job
+    if traffic.is_direct:
         return lambda grid: ()
     cuda = toolkit()
     kept = cuda.to_device(kept_places(policy, environment.arms), stream)
-    capacity = pending_capacity(policy, environment.arms, traffic, needs.horizon)
+    capacity = pending_capacity(policy, environment.arms, traffic, requirements.horizon)
 
     def allocated(grid: LaunchGrid) -> tuple[Any, ...]:
         # Threads are last, so that neighbours read and write neighbouring numbers.
@@ -133,33 +136,39 @@ def _pending(job: _Job) -> Callable[[LaunchGrid], tuple[Any, ...]]:
 
 
 def _launcher(job: _Job) -> Launch:
-    card, policy, environment, needs, shared, traffic, stream = job
-    cuda, adaptive, pending = toolkit(), needs.shape.adaptive, _pending(job)
+    device, policy, environment, requirements, shared, traffic, stream = job
+    cuda = toolkit()
+    adaptive = requirements.shape.adaptive
+    pending = _pending(job)
     facts: tuple[Any, ...]
     if adaptive:
-        kernel = kernel_for(policy, environment, needs.shape, late=not traffic.direct)
+        kernel = kernel_for(policy, environment, requirements.shape, late=not traffic.is_direct)
         # One extra element, because an array on a device cannot be empty.
         longer = (np.append(each, each.dtype.type(0)) for each in environment.memory())
         memory = [cuda.to_device(each, stream) for each in longer]
-        facts = (policy.params(), environment.params(), *memory, needs.horizon, *shared)
+        facts = (policy.params(), environment.params(), *memory, requirements.horizon, *shared)
     else:
-        table, best = table_and_best(environment, needs.horizon)
-        kernel = kernel_for(policy, environment, needs.shape, table.noise, not traffic.direct)
-        sent = _sent(environment, needs.horizon, card.number)
+        table, best = table_and_best(environment, requirements.horizon)
+        kernel = kernel_for(
+            policy, environment, requirements.shape, table.noise, not traffic.is_direct
+        )
+        sent = _sent(environment, requirements.horizon, device.number)
         facts = (policy.params(), *sent, table.concentration, best, *shared)
 
     def launch(first: int, regret: Any, plays: Any) -> None:
-        grid, outside, more = launch_grid(needs, card, regret.shape[0]), np.zeros(1, np.int64), []
+        grid = launch_grid(requirements, device, regret.shape[0])
+        outside = np.zeros(1, np.int64)
+        of_arms: list[Any] = []
         if adaptive:
-            size = (grid.size, needs.checkpoints, environment.arms)
-            more = [
+            size = (grid.size, requirements.checkpoints, environment.arms)
+            of_arms = [
                 cuda.device_array(size, np.float64, stream=stream),
                 cuda.to_device(outside, stream),
             ]
-        with _turn(card, grid, needs, stream):
-            kernel.launch(*grid, stream, *facts, first, regret, plays, *more, pending(grid))
+        with _turn(device, grid, requirements, stream):
+            kernel.launch(*grid, stream, *facts, first, regret, plays, *of_arms, pending(grid))
         if adaptive:
-            _fetch(more[1], outside, stream)
+            _fetch(of_arms[1], outside, stream)
         if outside[0]:
             raise outside_range(environment)
 
@@ -167,20 +176,23 @@ def _launcher(job: _Job) -> Launch:
 
 
 @contextmanager
-def _turn(card: Card, grid: LaunchGrid, needs: Needs, stream: Any) -> Iterator[None]:
+def _turn(
+    device: Device, grid: LaunchGrid, requirements: LaunchRequirements, stream: Any
+) -> Iterator[None]:
     """Serialise launches that fill a device: together, their states would not fit its caches."""
-    if 2 * grid.size <= card.processors * resident_threads(needs.shape):
+    if 2 * grid.size <= device.processors * resident_threads(requirements.shape):
         yield
         return
-    with _turns[card.number]:
+    with _turns[device.number]:
         yield
         _finish(stream)
 
 
 @lru_cache(maxsize=16)
-def _sent(environment: Environment, horizon: int, card: int) -> tuple[Any, Any]:
+def _sent(environment: Environment, horizon: int, device: int) -> tuple[Any, Any]:
     """The table of an environment on a device, shared by policies and blocks."""
-    cuda, (table, _) = toolkit(), table_and_best(environment, horizon)
+    cuda = toolkit()
+    table, _ = table_and_best(environment, horizon)
     return cuda.to_device(table.rows), cuda.to_device(table.row_at.astype(np.int32))
 
 
@@ -195,12 +207,12 @@ def _finish(stream: Any) -> None:
         stream.synchronize()
 
 
-_mine = local()  # the device of a thread
+_of_thread = local()  # `device` is the one that a thread serves
 
 
-def devices_for(plan: Plan) -> tuple[Card, ...]:
+def devices_for(plan: Plan) -> tuple[Device, ...]:
     """The devices that will run a plan, or an error that says what prevents it."""
-    found = cards()
+    available = devices()
     if plan.runs > MOST_RUNS:
         raise UnsupportedError(
             f"runs = {plan.runs}: must be at most {MOST_RUNS} on a device; {REMEDY}"
@@ -208,27 +220,27 @@ def devices_for(plan: Plan) -> tuple[Card, ...]:
     for policy in plan.policies:
         form = policy.at(plan.environment.arms)
         pending = pending_bytes(form, plan.environment.arms, plan.traffic, plan.horizon)
-        needs = Needs(
+        requirements = LaunchRequirements(
             shape_of(form, plan.environment), plan.horizon, len(plan.checkpoints), pending
         )
-        for card in found:
-            check_fits(needs, card, policy.label)
-    return found
+        for device in available:
+            check_fits(requirements, device, policy.label)
+    return available
 
 
 @contextmanager
-def device_executor(found: tuple[Card, ...]) -> Iterator[tuple[Executor, int]]:
-    """A pool of threads, a few for each device, and their number."""
-    turns, lock = cycle(found), Lock()
+def device_workers(available: tuple[Device, ...]) -> Iterator[Workers]:
+    """A pool of threads, a few for each device."""
+    turns, lock = cycle(available), Lock()
 
     def choose() -> None:
         with lock:
-            _mine.card = next(turns)
+            _of_thread.device = next(turns)
 
-    workers = WORKERS * len(found)
-    threads = ThreadPoolExecutor(workers, "decoupled-cuda", initializer=choose)
+    count = WORKERS * len(available)
+    threads = ThreadPoolExecutor(count, "decoupled-cuda", initializer=choose)
     try:
-        yield threads, workers
+        yield Workers(threads, count, timed_on_device)
     finally:
         threads.shutdown(wait=True, cancel_futures=True)
 
@@ -237,13 +249,11 @@ def timed_on_device(*arguments: Any) -> tuple[BlockResult, float]:
     """Run a block on this thread's device; return its result and the seconds it took."""
     start = time.perf_counter()
     try:
-        result = run_block_on(_mine.card, *arguments)
+        result = run_block_on(_of_thread.device, *arguments)
     except Exception as error:
         if "OUT_OF_MEMORY" not in str(error):
             raise
-        problem = (
-            f"device = 'cuda': {_mine.card.name} is out of memory; another program may be using it"
-        )
+        problem = f"device = 'cuda': {_of_thread.device.name} is out of memory; another program may be using it"
         remedy = (
             f"wait for that program, record fewer checkpoints, use a smaller block, or {REMEDY}"
         )

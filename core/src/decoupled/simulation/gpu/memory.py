@@ -1,5 +1,6 @@
 """The GPUs of this machine, or the reason why none can be used, and how many runs fit on a device at once."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -61,7 +62,7 @@ REMEDY = "use device='cpu'"
 _settings: Any = numba.config
 
 
-class Card(NamedTuple):
+class Device(NamedTuple):
     """A device: its number, its name, its number of multiprocessors, and its free memory in bytes."""
 
     number: int
@@ -136,20 +137,29 @@ def first_line(error: object) -> str:
 
 
 @cache
-def cards() -> tuple[Card, ...]:
+def devices() -> tuple[Device, ...]:
     """Every device, with the memory that was free at the first call."""
     cuda = toolkit()
     if simulated():
-        return (Card(0, "simulator", 1, 2**30),)
-    found = []
+        return (Device(0, "simulator", 1, 2**30),)
+    found_devices = []
     with _one_at_a_time:  # Numba does not support calls from several threads here
         for number in range(len(cuda.gpus)):
             with cuda.gpus[number]:
-                device = cuda.get_current_device()
+                current = cuda.get_current_device()
+                name = current.name
+                if isinstance(name, bytes):
+                    name = name.decode()
                 free = int(cuda.current_context().get_memory_info().free)
-                name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
-                found.append(Card(number, name, int(device.MULTIPROCESSOR_COUNT), free))
-    return tuple(found)
+                found_devices.append(
+                    Device(
+                        number=number,
+                        name=str(name),
+                        processors=int(current.MULTIPROCESSOR_COUNT),
+                        free=free,
+                    )
+                )
+    return tuple(found_devices)
 
 
 WARP = 32
@@ -186,7 +196,7 @@ class LaunchGrid(NamedTuple):
         return self.blocks * self.threads
 
 
-class Needs(NamedTuple):
+class LaunchRequirements(NamedTuple):
     """What determines how many runs fit: a thread's state, the horizon, and the number of checkpoints.
 
     Against an adversary, each thread also stores the loss of every arm at every checkpoint. If feedback is not direct,
@@ -210,66 +220,76 @@ def registers(shape: Shape) -> int:
     return int(min(255, REGISTERS // resident_threads(shape) // 8 * 8))
 
 
-def launch_grid(needs: Needs, card: Card, runs: int) -> LaunchGrid:
+def launch_grid(requirements: LaunchRequirements, device: Device, runs: int) -> LaunchGrid:
     """The grid for a number of runs; if there are more runs than threads, each thread plays several."""
-    count = min(runs, card.processors * resident_threads(needs.shape))
-    if needs.shape.adaptive:
-        room = _room(needs, card) // (8 * needs.checkpoints * needs.shape.arms)
+    count = min(runs, device.processors * resident_threads(requirements.shape))
+    if requirements.shape.adaptive:
+        room = _room(requirements, device) // (
+            8 * requirements.checkpoints * requirements.shape.arms
+        )
         count = min(count, max(WARP, room // WARP * WARP))
-    if needs.pending:
-        count = min(count, max(WARP, _room(needs, card) // needs.pending // WARP * WARP))
+    if requirements.pending:
+        count = min(
+            count, max(WARP, _room(requirements, device) // requirements.pending // WARP * WARP)
+        )
     # The local memory of a warp is interleaved; a smaller block would leave part of each cache line empty.
     threads = 1 if simulated() else WARP
-    return LaunchGrid(-(-count // threads), threads)
+    return LaunchGrid(math.ceil(count / threads), threads)
 
 
-def most_runs(needs: Needs, card: Card) -> int:
+def most_runs(requirements: LaunchRequirements, device: Device) -> int:
     """How many runs one launch can have: their results must fit in memory, and their plays in the counters."""
-    widest = launch_grid(needs, card, MOST_COUNT)
+    widest = launch_grid(requirements, device, MOST_COUNT)
     # All threads of a block may play one run more than some threads of another.
-    each = MOST_COUNT // (widest.threads * needs.horizon)
-    return max(1, min(_room(needs, card) // (8 * needs.checkpoints), widest.size * each))
+    runs_a_thread = MOST_COUNT // (widest.threads * requirements.horizon)
+    return max(
+        1,
+        min(
+            _room(requirements, device) // (8 * requirements.checkpoints),
+            widest.size * runs_a_thread,
+        ),
+    )
 
 
-def _room(needs: Needs, card: Card) -> int:
+def _room(requirements: LaunchRequirements, device: Device) -> int:
     """Bytes for one block's results; against an adversary, as much again holds the losses of every arm."""
-    return int(card.free * SHARE / AT_ONCE / (2 if needs.shape.adaptive else 1))
+    return int(device.free * SHARE / AT_ONCE / (2 if requirements.shape.adaptive else 1))
 
 
-def check_fits(needs: Needs, card: Card, what: str) -> None:
+def check_fits(requirements: LaunchRequirements, device: Device, what: str) -> None:
     """Raise an error if the threads of a device cannot hold a simulation."""
-    shape, room = needs.shape, _room(needs, card)
-    most = min(MOST_LOCAL, int(card.free * SHARE) // (card.processors * RESIDENT))
+    shape, room = requirements.shape, _room(requirements, device)
+    most = min(MOST_LOCAL, int(device.free * SHARE) // (device.processors * RESIDENT))
     what, problem = f"device = 'cuda': {what} with {shape.arms} arms", None
     if shape.arms > MOST_ARMS:
         problem = f"{what}: a device supports at most {MOST_ARMS} arms; "
     elif shape.bytes() > most:
         needed = f"needs {shape.bytes():,} bytes per run"
-        problem = f"{what} {needed}, and a thread of {card.name} has at most {most:,}; "
-    elif shape.adaptive and 8 * needs.checkpoints * shape.arms * WARP > room:
-        needed = f"and {needs.checkpoints} checkpoints needs more memory than {card.name} has"
-        problem = f"{what} {needed}; record fewer checkpoints, or "
-    elif needs.pending * WARP > room:
-        needed = f"needs {needs.pending:,} bytes per run for pending decisions"
-        remedy = "give a shorter delay, or "
-        problem = f"{what} {needed}, and {card.name} has too little memory for that; {remedy}"
-    elif WARP * needs.horizon > MOST_COUNT:
-        problem = (
-            f"horizon = {needs.horizon}: must be at most {MOST_COUNT // WARP} rounds on a device; "
+        problem = f"{what} {needed}, and a thread of {device.name} has at most {most:,}; "
+    elif shape.adaptive and 8 * requirements.checkpoints * shape.arms * WARP > room:
+        needed = (
+            f"and {requirements.checkpoints} checkpoints needs more memory than {device.name} has"
         )
+        problem = f"{what} {needed}; record fewer checkpoints, or "
+    elif requirements.pending * WARP > room:
+        needed = f"needs {requirements.pending:,} bytes per run for pending decisions"
+        remedy = "give a shorter delay, or "
+        problem = f"{what} {needed}, and {device.name} has too little memory for that; {remedy}"
+    elif WARP * requirements.horizon > MOST_COUNT:
+        problem = f"horizon = {requirements.horizon}: must be at most {MOST_COUNT // WARP} rounds on a device; "
     if problem is not None:
         raise UnsupportedError(problem + REMEDY)
 
 
-def block_size(plan: Plan, cards: tuple[Card, ...]) -> int:
+def block_size(plan: Plan, devices: tuple[Device, ...]) -> int:
     """How many runs a block holds: about 0.1 s of work, in whole waves if the results are not too large."""
-    card = min(cards, key=lambda each: each.free)
+    device = min(devices, key=lambda each: each.free)
     arms = plan.environment.arms
     shape = max(
         (shape_of(each.at(arms), plan.environment) for each in plan.policies), key=Shape.bytes
     )
-    wave = card.processors * resident_threads(shape)
+    wave = device.processors * resident_threads(shape)
     wanted = int(BLOCK_SECONDS * ROUNDS_A_SECOND / (arms * plan.horizon))
-    share = -(-plan.runs // len(cards))  # so that every device gets some
+    share = math.ceil(plan.runs / len(devices))  # so that every device gets some
     most = BLOCK_BYTES // (8 * len(plan.checkpoints))
     return max(1, min(max(wave, wanted // wave * wave), share, most))

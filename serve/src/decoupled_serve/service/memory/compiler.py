@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from decoupled.client import HOW_LONG, Compiling, NotCompiled
 from decoupled.errors import DecoupledError
-from decoupled.learner import told_of_compiling
+from decoupled.learner import on_compile
 from decoupled.policies import Policy, warmup
 
 from ..experiment.records import MOST_ARMS, ExperimentRow
@@ -223,7 +223,7 @@ class Compiler:
     def _step(self, job: Job) -> None:
         problem = None
         try:
-            with told_of_compiling(_announcer(job)):
+            with on_compile(_announcer(job)):
                 next(job.steps)
             return
         except StopIteration:
