@@ -201,8 +201,9 @@ from decoupled.builder.objects import objects_of, types_of, wrap
 for export in catalogue.group(catalogue.COMMON).exports:
     name = export.name.rpartition(".")[2]
     if name in sys.argv[2:]:
-        made = objects_of(wrap(export.function, types_of(export.arguments)), name, ("generic",), triple={AARCH64!r})
-        Path(sys.argv[1], f"{{name}}.o").write_bytes(made.code["generic"])
+        function = wrap(export.function, types_of(export.arguments))
+        built = objects_of(function, name, ("generic",), triple={AARCH64!r})
+        Path(sys.argv[1], f"{{name}}.o").write_bytes(built.code["generic"])
 """
 
 

@@ -37,9 +37,11 @@ dc.simulate(forgetting, easy, horizon=100, runs=2, seed=0)
 dc.simulate(forgetting, easy, horizon=100, runs=2, seed=0, traffic=dc.Traffic(delay=5))
 for name, kind in dc.Policy.known().items():
     for policy in kind.forms()[:1]:
-        for arms in (2, 5_000) if "duels" not in policy.layout.pairs and not policy.contextual else (2,):
-            warm(policy, arms)
-routing = dc.ContextualLadder(segments=("s",), numbers=("x",), advisers=("a",)).start(arms=2, seed=0)
+        warm(policy, 2)
+        if "duels" not in policy.layout.pairs and not policy.contextual:
+            warm(policy, 5_000)
+policy = dc.ContextualLadder(segments=("s",), numbers=("x",), advisers=("a",))
+routing = policy.start(arms=2, seed=0)
 routing.observe(routing.decide(context={"s": "t", "x": 1.0}, advice={"a": 1}, key="k"), loss=0.5)
 routing.replay([{"explore": 0, "propensity": 0.5, "loss": 0.5, "context": {"s": "u"}}])
 routing.add_arms([2])
@@ -74,7 +76,10 @@ def python(
 def test_nothing_of_the_package_needs_a_compiler_or_loads_one() -> None:
     done = python(NO_NUMBA + EVERYTHING)
     assert done.returncode == 0, done.stderr
-    code = "import sys, decoupled as dc; dc.{}.start(arms=8).decide(); assert 'numba' not in sys.modules"
+    code = (
+        "import sys, decoupled as dc; dc.{}.start(arms=8).decide(); "
+        "assert 'numba' not in sys.modules"
+    )
     for policy in ("FTPL()", "Ladder()"):
         done = python(code.format(policy))
         assert done.returncode == 0, done.stderr

@@ -295,8 +295,15 @@ def client_feedback(
     with suppress(ValueError, TypeError):  # a preference, or nothing
         said = float(said)
     applied = service.feedback(
-        decision, loss=loss, reward=reward, arm=whose, preference=preferred, judged=said, position=position, cost=cost
-    )  # fmt: skip
+        decision,
+        loss=loss,
+        reward=reward,
+        arm=whose,
+        preference=preferred,
+        judged=said,
+        position=position,
+        cost=cost,
+    )
     assert applied is not None  # without an outbox it is applied, or an error
     show(vars(applied))
 

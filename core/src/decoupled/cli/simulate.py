@@ -44,7 +44,7 @@ def run_all(
             name = re.sub(r"[^A-Za-z0-9.]+", "-", plan.environment.label).strip("-")[:60]
             folder = out / f"{number:02d}-{name}"
             folder.mkdir(parents=True, exist_ok=True)  # first, so that a failure here loses no work
-            with progress_bar(plan.rounds, quiet) as report:
+            with progress_bar(plan.rounds, quiet=quiet) as report:
                 results = run_plan(
                     plan, workers=count, executor=executor, out=folder, report=report
                 )

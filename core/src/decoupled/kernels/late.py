@@ -134,7 +134,7 @@ def _judged_at(late: Late, slot: int, t: int, arm: int, loss: float) -> int:
         return 0
     told[_DECISIONS] += 1.0
     rho = 1.0 if told[_DECISIONS] <= rules.first_labels else rules.label_share
-    # The line through past labels, as `decision.fitted` has it.
+    # The line through past labels, as `decision.fit_line` has it.
     count, s, g, ss, sg = (
         told[0] + 20.0,
         told[1] + 10.0,

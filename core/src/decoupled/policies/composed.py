@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from ..base.arrays import Floats
-from ..base.validation import number_from, one_of, set_number
+from ..base.validation import check_number, one_of, set_number
 from ..kernels.compose import SCALARS, Composed, Law
 from ..kernels.dispatch import Functions
 from ..kernels.random.keyed import Keyed, keyed_race
@@ -40,7 +40,9 @@ class ComposedPolicy(Policy):
             set_number(self, "c_exploit", 0.0, 1e100, "the default, None, is c")
         set_number(self, "kappa", 0.0, 1e100, "the default is 0.1")
         object.__setattr__(
-            self, "lam", number_from("lam", self.lam, 0.0, 1.0, "the default is 0.05")
+            self,
+            "lam",
+            check_number("lam", self.lam, "the default is 0.05", at_least=0.0, below=1.0),
         )
         one_of("schedule", self.schedule, ("rounds", "losses"))
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ..base.arrays import Floats, Ints, Words
-from ..base.validation import MOST_ROUNDS, as_float, number_from, number_in, share_of, whole_number
+from ..base.validation import MOST_ROUNDS, as_float, check_number, whole_number
 from ..errors import ParameterError, near_name
 from ..kernels import late
 from ..kernels.late import Late, Rules
@@ -83,8 +83,8 @@ class Traffic:
             )
         checked = {
             "delay": _checked_delay(self.delay),
-            "missing": number_from(
-                "missing", self.missing, 0.0, 1.0, "leave it out if nothing is lost"
+            "missing": check_number(
+                "missing", self.missing, "leave it out if nothing is lost", at_least=0.0, below=1.0
             ),
             "slice": share,
             "reported": _checked_report(self.reported),
@@ -187,7 +187,9 @@ def _checked_delay(delay: Any) -> Delay:
         "delay", delay, {"geometric": 1, "uniform": 2}, _DELAYS, ("geometric", 100)
     )
     if law == "geometric":
-        return law, number_in("delay[1]", numbers[0], 0.0, 1e12, "give the mean in rounds")
+        return law, check_number(
+            "delay[1]", numbers[0], "give the mean in rounds", above=0.0, below=1e12
+        )
     remedy = "give two numbers of rounds"
     low, high = (whole_number("delay", each, 0, remedy, MOST_ROUNDS) for each in numbers)
     if low > high:
@@ -202,9 +204,13 @@ def _checked_report(reported: Any) -> Reported:
     hows = {"flip": 1, "noise": 1, "scale": 2}
     how, numbers = _parts("reported", reported, hows, _REPORTS, ("noise", 0.2))
     if how == "noise":
-        return how, number_in("reported[1]", numbers[0], 0.0, 1e6, "give a standard deviation")
+        return how, check_number(
+            "reported[1]", numbers[0], "give a standard deviation", above=0.0, below=1e6
+        )
     if how == "flip":
-        return how, share_of("reported[1]", numbers[0], "give a probability, such as 0.1")
+        return how, check_number(
+            "reported[1]", numbers[0], "give a probability, such as 0.1", at_least=0.0, at_most=1.0
+        )
     factor, shift = (as_float(each) for each in numbers)
     if (
         factor is None
@@ -222,7 +228,7 @@ def _checked_arrivals(arrivals: Any) -> Arrivals:
     law, numbers = _parts(
         "arrivals", arrivals, {"zipf": 1}, '"even" or ("zipf", exponent)', ("zipf", 1.0)
     )
-    return law, number_in("arrivals[1]", numbers[0], 0.0, 100.0, "try 1.0")
+    return law, check_number("arrivals[1]", numbers[0], "try 1.0", above=0.0, below=100.0)
 
 
 def _checked_judge(judge: Any, reported: Any) -> tuple[tuple[float, ...], ...] | None:
