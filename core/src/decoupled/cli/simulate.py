@@ -39,8 +39,8 @@ def run_all(
     """Run every plan into a folder of its own under `out`, or resume it there."""
     with dask_executor(dask) as (executor, size):
         count = workers or size
-        for number, given in enumerate(plans):
-            plan = replace(given, device=one_of("device", device, DEVICES))
+        for number, specified in enumerate(plans):
+            plan = replace(specified, device=one_of("device", device, DEVICES))
             name = re.sub(r"[^A-Za-z0-9.]+", "-", plan.environment.label).strip("-")[:60]
             folder = out / f"{number:02d}-{name}"
             folder.mkdir(parents=True, exist_ok=True)  # first, so that a failure here loses no work
@@ -48,10 +48,10 @@ def run_all(
                 results = run_plan(
                     plan, workers=count, executor=executor, out=folder, report=report
                 )
-            show(plan, results, folder, latex)
+            show(plan, results, folder, latex=latex)
 
 
-def show(plan: Plan, results: Results, folder: Path, latex: bool) -> None:
+def show(plan: Plan, results: Results, folder: Path, *, latex: bool) -> None:
     """Print the table of a plan, and write its figure."""
     Console().print(summary_table(plan, results))
     results.plot(folder / "regret.png")

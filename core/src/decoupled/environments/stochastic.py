@@ -5,7 +5,7 @@ levels, a large catalogue.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -52,11 +52,11 @@ class Bernoulli(Environment):
         return Table(1.0 - np.array([self.rewards]), np.zeros(horizon, np.int64))
 
 
-def _checked_rewards(rewards: object) -> tuple[float, ...]:
+def _checked_rewards(rewards: Any) -> tuple[float, ...]:
     """The mean reward of each arm, of two or more arms."""
     # A set has no order that arms could be numbered by.
     is_ordered = isinstance(rewards, Iterable) and not isinstance(rewards, (set, frozenset))
-    numbers = [as_float(reward) for reward in rewards] if is_ordered else []  # type: ignore[union-attr]
+    numbers = [as_float(reward) for reward in rewards] if is_ordered else []
     means = [number for number in numbers if number is not None and 0.0 <= number <= 1.0]
     if len(means) < 2 or len(means) < len(numbers):
         rule = "must be 2 numbers or more, each in [0, 1]"

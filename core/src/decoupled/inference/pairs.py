@@ -93,7 +93,7 @@ class Pairs:
             goals=self.goals,
             common=self.common,
             chances=np.empty(len(self.owners)),
-            again=np.empty(len(BETS)),
+            factors=np.empty(len(BETS)),
         )
 
     def slots(self, arms: Iterable[int]) -> Ints:

@@ -76,10 +76,14 @@ def find_lowest(state: State, row: int) -> None:
     [0.0, 0.5, 0.5]
     """
     values = state.floats[row]
-    lowest, first, tied = math.inf, 0, 0
+    lowest = math.inf
+    first = 0
+    tied = 0
     for i in range(len(values)):
         if values[i] < lowest:
-            lowest, first, tied = values[i], i, 1
+            lowest = values[i]
+            first = i
+            tied = 1
         elif values[i] == lowest:
             tied += 1
     state.scalars[LOWEST] = lowest
@@ -96,11 +100,9 @@ def pick_lowest(state: State, row: int, stream: Words) -> int:
         row: the row that `find_lowest` searched.
         stream: the random stream.
     """
-    lowest, place, tied = (
-        state.scalars[LOWEST],
-        int(state.scalars[LEADER]),
-        int(state.scalars[TIED]),
-    )
+    lowest = state.scalars[LOWEST]
+    place = int(state.scalars[LEADER])
+    tied = int(state.scalars[TIED])
     if tied > 1:
         skip = below(tied, stream)
         while skip > 0:

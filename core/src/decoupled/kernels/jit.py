@@ -75,7 +75,7 @@ class OnFirstUse:
         return self._target(*arguments, **named)
 
     def _as_shipped(self, *arguments: Any, **named: Any) -> Any:
-        function = None if named else load.function(str(self._name), *load.admitted(arguments))
+        function = None if named else load.function(str(self._name), *load.shipped_types(arguments))
         if function is not None:
             try:
                 return function(*arguments)
@@ -269,7 +269,7 @@ def add_functions(registry: dict[type, Any], params: type, functions: Any, owner
         )
     name_apart(params)
     if is_ours(params, *functions):
-        load.admit(params, functions)
+        load.allow_shipped(params, functions)
 
 
 def name_apart(kind: type) -> None:
