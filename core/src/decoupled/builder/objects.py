@@ -246,7 +246,7 @@ def objects_of(
     flags.nrt = False
     flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     with global_compiler_lock, _unoptimised():
-        made: Any = compiler.compile_extra(
+        compiled: Any = compiler.compile_extra(
             cpu_target.typing_context,
             cpu_target.target_context,
             wrapper.function,
@@ -255,15 +255,15 @@ def objects_of(
             flags,
             {},
         )
-        made.library._ensure_finalized()
-    text = str(made.library._final_module)
+        compiled.library._ensure_finalized()
+    text = str(compiled.library._final_module)
     for other in elsewhere:
         text = _without(text, other)
     shown = {symbol}
     if held is not None:
         text = _apart(text, held)
         shown.add(held.symbol)
-    module = _whole(text, made.fndesc.llvm_func_name, symbol, shown)
+    module = _whole(text, compiled.fndesc.llvm_func_name, symbol, shown)
     triple = triple or llvm.get_process_triple()
     module.triple = triple
     module.data_layout = str(_machine(targets[0], triple).target_data)

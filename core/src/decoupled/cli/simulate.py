@@ -121,12 +121,13 @@ def _seconds_on_device(plan: Plan, policy: int) -> float:
     from ..simulation.gpu.launch import devices_for, run_block_on
     from ..simulation.gpu.memory import block_size
 
-    found = devices_for(plan)
-    rounds, runs = min(plan.horizon, 1_000), block_size(plan, found)
+    devices = devices_for(plan)
+    rounds = min(plan.horizon, 1_000)
+    runs = block_size(plan, devices)
     arguments = (plan.policies[policy], plan.environment, rounds, np.array([rounds]), plan.seed, 0)
-    run_block_on(found[0], *arguments, 1, plan.traffic)  # compile
+    run_block_on(devices[0], *arguments, 1, plan.traffic)  # compile
     start = time.perf_counter()
-    run_block_on(found[0], *arguments, runs, plan.traffic)
+    run_block_on(devices[0], *arguments, runs, plan.traffic)
     return (time.perf_counter() - start) / (runs * rounds)
 
 

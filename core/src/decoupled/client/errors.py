@@ -268,7 +268,8 @@ def identified(error: ServiceError, request_id: str | None) -> ServiceError:
 
 def error_in(response: httpx.Response) -> ServiceError:
     """The error that a response describes."""
-    status, seconds = response.status_code, retry_after(response)
+    status = response.status_code
+    seconds = retry_after(response)
     try:
         content = response.json()
         return error_from(status, str(content["detail"]), str(content.get("title")), seconds)

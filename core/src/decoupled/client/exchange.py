@@ -136,7 +136,9 @@ def send(request: ApiRequest, endpoint: Endpoint) -> Exchange[httpx.Response]:
     error: ServiceError = Unreachable(
         f"{target}: no attempt is allowed; use Retries(attempts=1) or more"
     )
-    retries, compile_wait, attempt = endpoint.retries, CompileWait(endpoint), 0
+    retries = endpoint.retries
+    compile_wait = CompileWait(endpoint)
+    attempt = 0
     while attempt < retries.attempts:
         attempt += 1
         seconds = 0.0

@@ -255,8 +255,8 @@ class Operations:
     def decision(self, id: str) -> Exchange[RemoteDecision]:
         return RemoteDecision.of((yield from self.json(ApiRequest("GET", decision_path(id)))))
 
-    def feedback(self, given: Undelivered) -> Exchange[RemoteDecision | None]:
-        item = checked_item(given)
+    def feedback(self, item: Undelivered) -> Exchange[RemoteDecision | None]:
+        item = checked_item(item)
         # With an outbox there is no need to wait until a policy is compiled.
         endpoint = self._endpoint if self._outbox is None else self._endpoint.without_compile_wait()
         try:
@@ -269,14 +269,14 @@ class Operations:
             self._outbox.add(item)
             return None
 
-    def label(self, given: Undelivered) -> Exchange[RemoteDecision]:
-        request = _put(checked_item(given), "label")
+    def label(self, item: Undelivered) -> Exchange[RemoteDecision]:
+        request = _put(checked_item(item), "label")
         return RemoteDecision.of((yield from send_for_json(request, self._endpoint)))
 
     def feedback_many(
         self, items: Sequence[Undelivered]
     ) -> Exchange[list[RemoteDecision | ServiceError]]:
-        return deliver([checked_item(each) for each in items], self._endpoint)
+        return deliver([checked_item(item) for item in items], self._endpoint)
 
     # The outbox
 

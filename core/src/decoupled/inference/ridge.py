@@ -103,7 +103,7 @@ def _codes(values: list[Any], most: int) -> Ints:
 
 
 def ridge(
-    design: Design, mine: Ints, loss: Floats, settled: Floats, made: Floats, level: Floats
+    design: Design, mine: Ints, loss: Floats, settled_at: Floats, made_at: Floats, level: Floats
 ) -> Floats:
     """What an arm's regression predicts for every decision.
 
@@ -112,16 +112,16 @@ def ridge(
         mine: the decisions that explored the arm and whose losses are known, in the order in which
             these were settled.
         loss: the losses of those decisions.
-        settled: when those losses were settled.
-        made: when each decision, of all, was made.
+        settled_at: when those losses were settled.
+        made_at: when each decision, of all, was made.
         level: for every decision, the mean of the losses that were known of the arm: what a
             prediction begins from.
     """
     predicted = level.copy()
-    order = np.argsort(made, kind="stable")
-    for start, stop in _blocks(len(made)):
+    order = np.argsort(made_at, kind="stable")
+    for start, stop in _blocks(len(made_at)):
         block = order[start:stop]
-        known_count = int(np.searchsorted(settled, made[block[0]], side="left"))
+        known_count = int(np.searchsorted(settled_at, made_at[block[0]], side="left"))
         if known_count == 0:
             continue
         rows = mine[:known_count]
