@@ -1,4 +1,6 @@
-"""What all tests share: Ctrl-C as at a terminal, examples in docstrings, and `--quick`, a sample without processes."""
+"""What all tests share: Ctrl-C as at a terminal, examples in docstrings, and `--quick`, a sample
+without processes.
+"""
 
 import gc
 import signal
@@ -19,7 +21,8 @@ if find_spec("decoupled_serve"):
 else:  # the examples of the client need a service
     collect_ignore = ["core/src/decoupled/client"]
 
-# A shell starts jobs in the background without Ctrl-C. It works here, and in every process that a test starts.
+# A shell starts jobs in the background without Ctrl-C. It works here, and in every process that a
+# test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -35,8 +38,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    # What is imported for the tests stays until the end. To look for garbage in it, again and again, would take longer
-    # than many tests do.
+    # What is imported for the tests stays until the end. To look for garbage in it, again and
+    # again, would take longer than many tests do.
     gc.disable()
     try:
         return (yield)

@@ -19,7 +19,9 @@ OLDEST_GLIBC = 17  # 2.17: checkers know no older one for all kinds of processor
 
 
 class NativeBuildHook(BuildHookInterface):
-    """Compiles everything before the wheel is assembled. Without a linker, the wheel has only sources."""
+    """Compiles everything before the wheel is assembled. Without a linker, the wheel has only
+    sources.
+    """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Build the libraries, unless they are up to date, and add them to the wheel."""
@@ -45,7 +47,9 @@ class NativeBuildHook(BuildHookInterface):
 
 @contextmanager
 def terminal() -> Iterator[TextIO | None]:
-    """The user's terminal, where output does not go there anyway: pip shows nothing of what a build prints."""
+    """The user's terminal, where output does not go there anyway: pip shows nothing of what a build
+    prints.
+    """
     screen = None
     if not sys.stdout.isatty():
         with suppress(OSError):
@@ -60,7 +64,7 @@ def terminal() -> Iterator[TextIO | None]:
 def followed(
     command: list[str], environment: dict[str, str], root: Path, screen: TextIO | None
 ) -> int:
-    """Run the builder and return its exit status. Print its output, and a part of it on the screen."""
+    """Run the builder and return its exit status. Print its output, a part of it on the screen."""
 
     def show(line: str) -> None:
         if screen:

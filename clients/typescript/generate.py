@@ -1,6 +1,8 @@
-"""Writes src/api.ts: the types of the service's API, from its OpenAPI document. `make client` runs it.
+"""Writes src/api.ts: the types of the service's API, from its OpenAPI document. `make client` runs
+it.
 
-The document is that of the service in this repository, so the types cannot fall behind: a test compares the file.
+The document is that of the service in this repository, so the types cannot fall behind: a test
+compares the file.
 """
 
 import re
@@ -13,7 +15,8 @@ from decoupled_serve.service.http.app import create_app
 from decoupled_serve.service.service import DecisionService
 
 FILE = Path(__file__).parent / "src" / "api.ts"
-HEAD = """// The types of the service's API. Written by generate.py from the OpenAPI document: do not edit, run `make client`.
+HEAD = """// The types of the service's API. Written by generate.py from the OpenAPI document: \
+do not edit, run `make client`.
 """
 PLAIN = {
     "integer": "number",
@@ -93,7 +96,8 @@ def _union(parts: Iterable[str]) -> str:
 
 def _operations(paths: Mapping[str, Any]) -> str:
     lines = [
-        "/** Every operation: what it takes in its path, its query and its body, and what it returns. */"
+        "/** Every operation: what it takes in its path, its query and its body, "
+        "and what it returns. */"
     ]
     lines.append("export interface Operations {")
     for path, operations in sorted(paths.items()):

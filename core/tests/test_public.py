@@ -109,7 +109,10 @@ def test_policies_can_be_pickled(name: str) -> None:
 
 def test_import_is_lazy() -> None:
     # The command line's help must not wait for the compiler to load.
-    code = "import sys, decoupled.cli.main; assert 'numba' not in sys.modules and 'matplotlib' not in sys.modules"
+    code = (
+        "import sys, decoupled.cli.main; "
+        "assert 'numba' not in sys.modules and 'matplotlib' not in sys.modules"
+    )
     ran("-c", code)
 
 
@@ -123,7 +126,8 @@ assert "FTPL" in dir(dc) and "Client" not in dir(dc)
 try:
     from decoupled import Client
 except dc.MissingExtraError as error:
-    assert "decoupled.Client: needs the package httpx" in str(error) and "decoupled-bandits[client]" in str(error)
+    assert "decoupled.Client: needs the package httpx" in str(error)
+    assert "decoupled-bandits[client]" in str(error)
 else:
     raise SystemExit("there is a client without its packages")
 """
@@ -160,7 +164,8 @@ def test_every_kind_of_line(stub: dict[str, str]) -> None:
         "# from .x import X as X\nfrom ..c.d import One as One\nfrom .e import Two as Two  # why\n"
     )
     stub["a"] = (
-        "from . import f as f\nfrom .b import *\nfrom .g import Three as Three\n\n__version__: str\n"
+        "from . import f as f\nfrom .b import *\nfrom .g import Three as Three\n"
+        "\n__version__: str\n"
     )
     assert lazy.exports("a.b") == {"One": "a.c.d", "Two": "a.b.e"}
     assert lazy.exports("a") == {"f": "a", "One": "a.b", "Two": "a.b", "Three": "a.g"}

@@ -18,7 +18,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.client import Client
-from decoupled.native.load import why_not
+from decoupled.native.load import unavailable_reason
 from decoupled_serve.service.service import open_service
 from support.command_line import run, said
 from support.held_compiler import Held
@@ -142,7 +142,7 @@ def test_a_day_at_the_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert {"request_id", "caller", "route", "ms", "time", "level"} <= set(decided)
         assert key not in text
         assert key[3:] not in text
-    if why_not() is None:
+    if unavailable_reason() is None:
         assert "compiling" not in text
         assert not (tmp_path / "cache").exists(), "shipped machine code decides at once"
     examined = run("doctor", "--store", store).output

@@ -31,7 +31,7 @@ class Decision(NamedTuple):
         guard: the guardrail that chose `exploit` ("pinned", "holdout", "floor", "incumbent",
             "cheapest" or "frozen"), if any.
         label: whether the decision asks for a label; see `Labels`.
-        asked: what the decision fixed about its label; None without labels.
+        label_request: what the decision fixed about its label; None without labels.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["red", "green", "blue"], seed=7)
@@ -65,17 +65,17 @@ class Decision(NamedTuple):
         return None
 
     @property
-    def asked(self) -> "Asked | None":
+    def label_request(self) -> "LabelRequest | None":
         """What the decision fixed about its label; None without labels."""
         return None
 
     @property
     def label(self) -> bool:
         """Whether the decision asks for a label."""
-        return self.asked is not None and self.asked.wanted
+        return self.label_request is not None and self.label_request.wanted
 
 
-class Asked(NamedTuple):
+class LabelRequest(NamedTuple):
     """What a decision fixes about its label; see `Labels`.
 
     Attributes:
@@ -85,8 +85,8 @@ class Asked(NamedTuple):
         base: the label to expect if the judged loss is 0. Up to 1 - lam.
 
     >>> import decoupled as dc
-    >>> dc.Ladder().start(arms=2, seed=7, labels=dc.Labels(first=10)).decide().asked
-    Asked(wanted=True, rho=1.0, lam=1.0, base=0.0)
+    >>> dc.Ladder().start(arms=2, seed=7, labels=dc.Labels(first=10)).decide().label_request
+    LabelRequest(wanted=True, rho=1.0, lam=1.0, base=0.0)
     """
 
     wanted: bool
@@ -104,8 +104,10 @@ class Asked(NamedTuple):
             judged: the judged loss.
             label: the label.
 
-        >>> Asked(False, 0.1, 0.5).estimate(0.4, None), Asked(True, 0.1, 0.5).estimate(0.4, 1.0)
-        (0.2, 8.2)
+        >>> LabelRequest(wanted=False, rho=0.1, lam=0.5).estimate(0.4, None)
+        0.2
+        >>> LabelRequest(wanted=True, rho=0.1, lam=0.5).estimate(0.4, 1.0)
+        8.2
         """
         expected = self.base + self.lam * judged
         return expected if label is None else expected + (label - expected) / self.rho
@@ -118,18 +120,26 @@ _PRIOR = (20.0, 10.0, 10.0, 10.0, 10.0)
 
 
 def with_label(sums: LabelSums, judged: float, label: float) -> LabelSums:
-    """The sums with one more label."""
+    """The sums with one more label.
+
+    >>> with_label((1.0, 0.5, 1.0, 0.25, 0.5), judged=0.5, label=0.0)
+    (2.0, 1.0, 1.0, 0.5, 0.5)
+    """
     count, s, g, ss, sg = sums
     return count + 1.0, s + judged, g + label, ss + judged * judged, sg + judged * label
 
 
-def fitted(sums: LabelSums) -> tuple[float, float]:
-    """The `lam` and `base` of `Asked`: the line from judged losses to labels, kept within [0, 1].
+def fit_line(sums: LabelSums) -> tuple[float, float]:
+    """The `lam` and `base` of a `LabelRequest`: the line from judged losses to labels.
 
-    >>> fitted((0.0, 0.0, 0.0, 0.0, 0.0)), [round(each, 2) for each in fitted((100.0, 50.0, 50.0, 50.0, 25.0))]
-    ((1.0, 0.0), [0.17, 0.42])
+    The line is kept within [0, 1].
+
+    >>> fit_line((0.0, 0.0, 0.0, 0.0, 0.0))
+    (1.0, 0.0)
+    >>> [round(number, 2) for number in fit_line((100.0, 50.0, 50.0, 50.0, 25.0))]
+    [0.17, 0.42]
     """
-    count, s, g, ss, sg = (each + prior for each, prior in zip(sums, _PRIOR, strict=True))
+    count, s, g, ss, sg = (value + prior for value, prior in zip(sums, _PRIOR, strict=True))
     lam = min(max((count * sg - s * g) / (count * ss - s * s), 0.0), 1.0)
     return lam, min(max((g - lam * s) / count, 0.0), 1.0 - lam)
 
@@ -141,7 +151,7 @@ class GuardedDecision(Decision):
 
     _drawn: Arm | None = None
     _guard: str | None = None
-    _asked: Asked | None = None
+    _label_request: LabelRequest | None = None
 
     @property
     def drawn(self) -> Arm | None:
@@ -149,9 +159,9 @@ class GuardedDecision(Decision):
         return self.exploit if self._guard is None else self._drawn
 
     @property
-    def asked(self) -> Asked | None:
+    def label_request(self) -> LabelRequest | None:
         """What the decision fixed about its label; None without labels."""
-        return self._asked
+        return self._label_request
 
     @property
     def guard(self) -> str | None:

@@ -8,7 +8,7 @@
 from .base.arrays import Floats as Floats
 from .base.arrays import Ints as Ints
 from .base.arrays import Words as Words
-from .base.validation import number_in as number_in
+from .base.validation import check_number as check_number
 from .base.validation import one_of as one_of
 from .base.validation import set_number as set_number
 from .kernels.argmin import LOWEST_SCALARS as LOWEST_SCALARS

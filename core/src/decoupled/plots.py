@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .base.arrays import Floats
+from .base.arrays import Floats, ceil_div
 from .base.extras import needed_for
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ NAMES = {
 
 # Inches and points. A page on a phone is 358 pixels wide, and there the smallest text is 9 pixels
 # high.
-WIDTH, SMALL = 4.8, 9.0
+WIDTH = 4.8
+SMALL = 9.0
 DOTS_PER_INCH = 150
 
 # Publishers refuse the fonts that Matplotlib writes to a PDF unless told otherwise (Type 3).
@@ -88,16 +89,14 @@ def styles(labels: Sequence[str]) -> list[int]:
     >>> styles(["FTPL(c=4)", "EXP3", "Ladder", "Ladder(memory=None)"])
     [0, 2, 4, 1]
     """
-    known = {name: style for style, names in enumerate(NAMES.items()) for name in names}
-    found = [known.get(label) for label in labels]
-    for at, label in enumerate(labels):
-        if (
-            found[at] is None
-            and (style := known.get(re.split(r"[(,]", label)[0].strip())) not in found
-        ):
-            found[at] = style
-    free = (style for style in count() if style not in found)
-    return [next(free) if style is None else style for style in found]
+    style_of = {name: style for style, names in enumerate(NAMES.items()) for name in names}
+    chosen = [style_of.get(label) for label in labels]
+    for place, label in enumerate(labels):
+        policy = re.split(r"[(,]", label)[0].strip()
+        if chosen[place] is None and style_of.get(policy) not in chosen:
+            chosen[place] = style_of.get(policy)
+    free = (style for style in count() if style not in chosen)
+    return [next(free) if style is None else style for style in chosen]
 
 
 class Panel(NamedTuple):
@@ -134,36 +133,55 @@ def draw(picture: Picture) -> "Figure":
         from matplotlib.figure import Figure  # slow to import, and most of the package never draws
 
     columns = min(picture.columns, len(picture.panels))
-    rows = -(-len(picture.panels) // columns)
+    rows = ceil_div(len(picture.panels), columns)
     width = WIDTH if columns == 1 else min(3.4 * columns, 13.0)
     names = list(dict.fromkeys(series.label for panel in picture.panels for series in panel.series))
-    inside = rows * columns == 1 and len(names) <= 3
+    has_legend_inside = rows * columns == 1 and len(names) <= 3
     # A legend above the panels takes as many lines as its names need.
-    beside = max(1, min(len(names), int(width / (0.45 + 0.07 * max(map(len, names), default=1)))))
+    longest_name = max(map(len, names), default=1)
+    legend_columns = max(1, min(len(names), int(width / (0.45 + 0.07 * longest_name))))
     title = textwrap.fill(drawable(picture.title), int(width / 0.09))
     lines = title.count("\n") + any(panel.title for panel in picture.panels)
-    head = 0.45 + 0.19 * lines + (0.0 if inside else 0.1 + 0.22 * -(-len(names) // beside))
+    head = 0.45 + 0.19 * lines
+    if not has_legend_inside:
+        head += 0.1 + 0.22 * ceil_div(len(names), legend_columns)
     height = {1: 2.9, 2: 2.6}.get(rows, 2.1) * rows + head  # no taller than a screen
     # Fixed margins, whatever layout the reader's settings ask for: Matplotlib draws everything
     # twice to compute them.
     figure = Figure(figsize=(width, height))
     figure.set_layout_engine("none")
-    left, right, bottom, top = 0.75 / width, 0.3 / width, 0.55 / height, head / height
-    gap_x, gap_y = 0.62 / width, 0.7 / height
-    step_x, step_y = (1.0 - left - right + gap_x) / columns, (1.0 - bottom - top + gap_y) / rows
-    for number, panel in enumerate(picture.panels):
-        column, row = number % columns, number // columns
-        place = (left + column * step_x, bottom + (rows - 1 - row) * step_y)
-        axes: Any = figure.add_axes((*place, step_x - gap_x, step_y - gap_y))
+    boxes = _boxes(columns, rows, width, height, head)
+    for number, (panel, box) in enumerate(zip(picture.panels, boxes, strict=False)):
+        axes: Any = figure.add_axes(box)
         fill(axes, panel)
-        if column:
+        if number % columns:
             axes.set_ylabel("")
-        if inside and names:
+        if has_legend_inside and names:
             axes.legend(frameon=False, fontsize=SMALL)
     figure.suptitle(title, fontsize=11, y=1.0 - 0.12 / height, va="top")
-    if names and not inside:
-        _shared_legend(figure, beside, y=1.0 - (0.33 + 0.17 * title.count("\n")) / height)
+    if names and not has_legend_inside:
+        top = 1.0 - (0.33 + 0.17 * title.count("\n")) / height
+        _shared_legend(figure, legend_columns, y=top)
     return figure
+
+
+def _boxes(
+    columns: int, rows: int, width: float, height: float, head: float
+) -> list[tuple[float, float, float, float]]:
+    """The place and the size of each panel, row by row, as shares of the figure."""
+    left = 0.75 / width
+    right = 0.3 / width
+    bottom = 0.55 / height
+    top = head / height
+    gap_x = 0.62 / width
+    gap_y = 0.7 / height
+    step_x = (1.0 - left - right + gap_x) / columns
+    step_y = (1.0 - bottom - top + gap_y) / rows
+    return [
+        (left + column * step_x, bottom + (rows - 1 - row) * step_y, step_x - gap_x, step_y - gap_y)
+        for row in range(rows)
+        for column in range(columns)
+    ]
 
 
 def drawable(text: str) -> str:
@@ -184,14 +202,20 @@ def drawable(text: str) -> str:
 
 
 def _shared_legend(figure: Any, columns: int, y: float) -> None:
+    """Put one legend for all panels above them."""
     handles: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     figure.legend(
-        handles.values(), handles, loc="upper center", ncols=columns, frameon=False,
-        bbox_to_anchor=(0.5, y), fontsize=SMALL,
-    )  # fmt: skip
+        handles.values(),
+        handles,
+        loc="upper center",
+        ncols=columns,
+        frameon=False,
+        bbox_to_anchor=(0.5, y),
+        fontsize=SMALL,
+    )
 
 
 def fill(axes: Any, panel: Panel) -> None:
@@ -214,16 +238,7 @@ def fill(axes: Any, panel: Panel) -> None:
     axes.tick_params(labelsize=SMALL)
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
-    curves_only = all(series.kind == "line" for series in panel.series)
-    ends = [float(end) for series in panel.series for end in (series.x[0], series.x[-1])]
-    if panel.log_x and max(ends) > min(ends) > 0.0:
-        axes.set_xscale("log")
-        pad = 1.0 if curves_only else 1.06  # a marker on the edge would be cut in half
-        axes.set_xlim(min(ends) / pad, max(ends) * pad)
-    elif not panel.log_x:
-        axes.set_xlim(0.0, max(ends) * (1.0 if curves_only else 1.02))
-    if panel.log_x:
-        _label_logs(axes.xaxis)
+    _set_x_axis(axes, panel)
     if panel.log_y:
         axes.set_yscale("log")
         _label_logs(axes.yaxis)
@@ -234,19 +249,33 @@ def fill(axes: Any, panel: Panel) -> None:
         axes.axhline(0.0, color="black", linewidth=0.8)
 
 
+def _set_x_axis(axes: Any, panel: Panel) -> None:
+    """Set the scale, the ends and the labels of the horizontal axis."""
+    ends = [float(end) for series in panel.series for end in (series.x[0], series.x[-1])]
+    has_curves_only = all(series.kind == "line" for series in panel.series)
+    if not panel.log_x:
+        axes.set_xlim(0.0, max(ends) * (1.0 if has_curves_only else 1.02))
+        return
+    if max(ends) > min(ends) > 0.0:
+        axes.set_xscale("log")
+        pad = 1.0 if has_curves_only else 1.06  # a marker on the edge would be cut in half
+        axes.set_xlim(min(ends) / pad, max(ends) * pad)
+    _label_logs(axes.xaxis)
+
+
 def _label_logs(axis: Any) -> None:
-    """Label 1, 2, 5, 10, ... if the axis spans a few decades, else powers of ten, as plain numbers."""
+    """Label 1, 2, 5, 10, ... if the axis spans a few decades, else powers of ten."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     low, high = axis.get_view_interval()
-    crowded = high / low > (2_000 if high < 5_000 else 50)  # long numbers need more room
-    axis.set_major_locator(LogLocator(subs=(1.0,) if crowded else (1.0, 2.0, 5.0)))
-    powers = crowded and high >= 1e5
+    is_crowded = high / low > (2_000 if high < 5_000 else 50)  # long numbers need more room
+    axis.set_major_locator(LogLocator(subs=(1.0,) if is_crowded else (1.0, 2.0, 5.0)))
+    has_powers = is_crowded and high >= 1e5
 
-    def written(value: float, _: object) -> str:
-        return f"$10^{{{round(math.log10(value))}}}$" if powers else f"{value:,.10g}"
+    def text_of(value: float, _: object) -> str:
+        return f"$10^{{{round(math.log10(value))}}}$" if has_powers else f"{value:,.10g}"
 
-    axis.set_major_formatter(FuncFormatter(written))
+    axis.set_major_formatter(FuncFormatter(text_of))
     axis.set_minor_formatter(NullFormatter())
 
 
@@ -259,6 +288,7 @@ def _lowest(series: Series) -> float:
 
 
 def _plot(axes: Any, series: Series, floor: float) -> None:
+    """Plot one series; a band is cut at `floor`."""
     colour = COLOURS[series.style % len(COLOURS)]
     if series.kind == "points":
         marker = MARKERS[(series.style + series.style // len(COLOURS)) % len(MARKERS)]
@@ -270,14 +300,19 @@ def _plot(axes: Any, series: Series, floor: float) -> None:
                 series.x, series.y, yerr=series.band, fmt="none", ecolor=colour, elinewidth=1.0
             )
         return
-    thin = series.kind == "fit"
-    dash = "-" if thin else DASHES[series.style % len(DASHES)]
-    label = None if thin else drawable(series.label)
-    axes.plot(series.x, series.y, dash, color=colour, label=label, linewidth=0.9 if thin else 1.6)
+    is_fit = series.kind == "fit"
+    dash = "-" if is_fit else DASHES[series.style % len(DASHES)]
+    label = None if is_fit else drawable(series.label)
+    width = 0.9 if is_fit else 1.6
+    axes.plot(series.x, series.y, dash, color=colour, label=label, linewidth=width)
     if series.band is not None:
         low, high = series.ends
         # The edge shows where a band ends that lies below another.
         axes.fill_between(
-            series.x, np.maximum(low, floor), high,
-            facecolor=(colour, 0.15), edgecolor=(colour, 0.6), linewidth=0.6,
-        )  # fmt: skip
+            series.x,
+            np.maximum(low, floor),
+            high,
+            facecolor=(colour, 0.15),
+            edgecolor=(colour, 0.6),
+            linewidth=0.6,
+        )

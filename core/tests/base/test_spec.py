@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import decoupled as dc
-from decoupled.base.names import LONGEST, short_labels
+from decoupled.base.names import LONGEST_LABEL, short_labels
 from decoupled.base.spec import Description
-from decoupled.base.validation import as_float, number_in, one_of, whole_number
+from decoupled.base.validation import as_float, check_number, one_of, whole_number
 from decoupled.errors import ParameterError, near_name
 from support.plain_python import ran
 
@@ -33,7 +33,9 @@ class Circle(Shape):
     radius: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "radius", number_in("radius", self.radius, 0.0))
+        object.__setattr__(
+            self, "radius", check_number("radius", self.radius, "choose another", above=0.0)
+        )
 
 
 @dataclass(frozen=True)
@@ -214,16 +216,14 @@ assert {"Mine", "FTPL"} < dc.Policy.known().keys()
 EVERY = [policy for kind in dc.Policy.known().values() for policy in kind.examples()]
 
 
-def test_policies_shown_together_have_names_of_their_own_and_short_ones_unless_these_would_be_the_same() -> (
-    None
-):
+def test_policies_shown_together_have_names_of_their_own_and_short_ones_where_they_differ() -> None:
     names = short_labels(EVERY)
     assert len(set(names)) == len(EVERY)
     assert max(len(policy.label) for policy in EVERY) > 90  # or nothing was shortened
     for policy, name in zip(EVERY, names, strict=True):
-        assert len(name) <= LONGEST + 2 or name == policy.label
+        assert len(name) <= LONGEST_LABEL + 2 or name == policy.label
         alone = short_labels([policy])[0]
-        assert len(alone) <= LONGEST + 2
+        assert len(alone) <= LONGEST_LABEL + 2
         assert alone == policy.label or "…" in alone
     for one, other in combinations(EVERY, 2):
         first, second = short_labels([one, other])
@@ -290,7 +290,7 @@ def test_what_is_no_finite_number_becomes_none(value: Any) -> None:
 @pytest.mark.parametrize("value", [0, 10, -1, 11, math.nan, "5", None, True])
 def test_bounds_are_strict(value: Any) -> None:
     with pytest.raises(ParameterError) as caught:
-        number_in("x", value, 0.0, 10.0, "try 5")
+        check_number("x", value, "try 5", above=0.0, below=10.0)
     assert (
         str(caught.value) == f"x = {value!r}: must be a finite number above 0 and below 10; try 5"
     )

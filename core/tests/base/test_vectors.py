@@ -137,11 +137,18 @@ def test_a_text_is_learned_as_its_numbers_are_by_any_door() -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ([0.5, 0.5], r"context\['e'\]: has 2 numbers, and vector_length = 3"), ([0.5] * 5_000, "1 to 4,096"),
-        ([0.5, math.nan, 1.0], "finite"), ([0.5, math.inf, 1.0], "finite"), (["a"] * 3, "finite"), ("zebra", "finite"),
-        ([[1.0], [2.0, 3.0]], "finite"), ([True] * 3, "finite"), (7, "finite"), ([10**400] * 3, "finite"),
+        ([0.5, 0.5], r"context\['e'\]: has 2 numbers, and vector_length = 3"),
+        ([0.5] * 5_000, "1 to 4,096"),
+        ([0.5, math.nan, 1.0], "finite"),
+        ([0.5, math.inf, 1.0], "finite"),
+        (["a"] * 3, "finite"),
+        ("zebra", "finite"),
+        ([[1.0], [2.0, 3.0]], "finite"),
+        ([True] * 3, "finite"),
+        (7, "finite"),
+        ([10**400] * 3, "finite"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_vector_is_refused_and_changes_nothing(value: Any, words: str) -> None:
     learner = EMBEDDED.start(2, seed=1)
     before = learner.to_json()
@@ -162,9 +169,12 @@ def test_what_is_no_vector_is_refused_and_changes_nothing(value: Any, words: str
 def test_a_policy_has_at_most_32_different_numbers() -> None:
     wrong: Any
     for wrong in (
-        {"vectors": ("a", "b", "c")}, {"vectors": ("a",), "numbers": ("a.3",)}, {"vectors": "a"},
-        {"vectors": ("a",), "vector_length": 4_097}, {"vectors": ("a",), "vector_numbers": 0},
-    ):  # fmt: skip
+        {"vectors": ("a", "b", "c")},
+        {"vectors": ("a",), "numbers": ("a.3",)},
+        {"vectors": "a"},
+        {"vectors": ("a",), "vector_length": 4_097},
+        {"vectors": ("a",), "vector_numbers": 0},
+    ):
         with pytest.raises(dc.ParameterError, match="vector"):
             dc.ContextualLadder(**wrong)
     for numbers in (0, 33):

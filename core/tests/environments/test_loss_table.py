@@ -382,18 +382,42 @@ def test_what_is_available_is_the_gain_of_the_best_arm_for_each_segment() -> Non
     [
         (lambda: ContextTable([[0.1, 1.9]], {}), r"losses\[0\]\[1\] = 1.9: must lie in \[0, 1\]"),
         (lambda: ContextTable([[0.1, 0.9], [0.1]], {}), r"losses\[1\]: has length 1"),
-        (lambda: ContextTable(LOSSES, ["subject"]), "context = .*: must be a mapping of names to columns"),
-        (lambda: ContextTable(LOSSES, {"s": ["a"]}), r"context\['s'\]: is 1 values, and there are 4 rounds"),
+        (
+            lambda: ContextTable(LOSSES, ["subject"]),
+            "context = .*: must be a mapping of names to columns",
+        ),
+        (
+            lambda: ContextTable(LOSSES, {"s": ["a"]}),
+            r"context\['s'\]: is 1 values, and there are 4 rounds",
+        ),
         (lambda: ContextTable(LOSSES, {"s": "abcd"}), r"context\['s'\]: is a str"),
-        (lambda: ContextTable(LOSSES, {"s": [1, 2, 3, math.nan]}), r"context\['s'\]\[3\] = nan: .*use None"),
-        (lambda: ContextTable(LOSSES, {"s": [1, 2, 3, [4]]}), r"context\['s'\]\[3\] = \[4\]: must be text"),
-        (lambda: ContextTable(LOSSES, CONTEXT, ["subjct"]), "segments = 'subjct': .* did you mean 'subject'"),
-        (lambda: ContextTable(LOSSES, CONTEXT, "subject"), "segments = 'subject': must be a list of names"),
-        (lambda: ContextTable(LOSSES, CONTEXT, ["tokens"]), "segments = 'tokens': has the fraction 120.5 in row 0"),
+        (
+            lambda: ContextTable(LOSSES, {"s": [1, 2, 3, math.nan]}),
+            r"context\['s'\]\[3\] = nan: .*use None",
+        ),
+        (
+            lambda: ContextTable(LOSSES, {"s": [1, 2, 3, [4]]}),
+            r"context\['s'\]\[3\] = \[4\]: must be text",
+        ),
+        (
+            lambda: ContextTable(LOSSES, CONTEXT, ["subjct"]),
+            "segments = 'subjct': .* did you mean 'subject'",
+        ),
+        (
+            lambda: ContextTable(LOSSES, CONTEXT, "subject"),
+            "segments = 'subject': must be a list of names",
+        ),
+        (
+            lambda: ContextTable(LOSSES, CONTEXT, ["tokens"]),
+            "segments = 'tokens': has the fraction 120.5 in row 0",
+        ),
         (lambda: ContextTable(LOSSES, CONTEXT, order="random"), "order = 'random'"),
-        (lambda: ContextTable("log.csv", CONTEXT["subject"]), "context = 'law': must be a list of names"),
+        (
+            lambda: ContextTable("log.csv", CONTEXT["subject"]),
+            "context = 'law': must be a list of names",
+        ),
     ],
-)  # fmt: skip
+)
 def test_tables_that_cannot_be(make: Any, said: str) -> None:
     with pytest.raises(dc.ParameterError, match=f"^{said}"):
         make()

@@ -122,10 +122,13 @@ def highest_rate(wrong: int, runs: int) -> float:
     for _ in range(50):
         middle = (low + high) / 2
         logs = [
-            math.lgamma(runs + 1) - math.lgamma(k + 1) - math.lgamma(runs - k + 1)
-            + k * math.log(middle) + (runs - k) * math.log1p(-middle)
+            math.lgamma(runs + 1)
+            - math.lgamma(k + 1)
+            - math.lgamma(runs - k + 1)
+            + k * math.log(middle)
+            + (runs - k) * math.log1p(-middle)
             for k in range(wrong + 1)
-        ]  # fmt: skip
+        ]
         low, high = (middle, high) if sum(map(math.exp, logs)) > 0.025 else (low, middle)
     return low
 

@@ -218,7 +218,7 @@ def test_a_log_that_grows_is_a_beginning_of_the_same_rows_at_every_length() -> N
         log = as_of(rows, now)
         read = read_log(log, (0.0, 1.0), list("abc"))
         count = len(read)
-        for name in ("rows", "explore", "exploit", "propensity", "loss", "made", "settled"):
+        for name in ("rows", "explore", "exploit", "propensity", "loss", "made_at", "settled_at"):
             assert np.array_equal(getattr(read, name), getattr(last, name)[:count]), name
         seen = [rows[place] for place in last.rows[:count].tolist()]
         for policy in ("b", dc.FTPL()):

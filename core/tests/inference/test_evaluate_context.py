@@ -108,7 +108,7 @@ def twin(rows: list[dict[str, Any]], arm: str) -> list[float]:
             each for each in rows if each["explore"] == arm and each["settled_seq"] < row["seq"]
         ]
         level = (0.5 + sum(each["loss"] for each in seen)) / (1 + len(seen))
-        start, stop = 0, ridge.FIRST
+        start, stop = 0, ridge.FIRST_BLOCK
         while stop <= n:
             start, stop = stop, math.ceil(ridge.GROWTH * stop)
         known = [each for each in seen if each["settled_seq"] < rows[start]["seq"]] if start else []

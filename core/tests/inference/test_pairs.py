@@ -14,7 +14,7 @@ import pytest
 import decoupled as dc
 from decoupled.inference import Interval, Sequences, regret, verdict
 from decoupled.inference.comparisons import difference_now
-from decoupled.inference.pairs import BETS, MOST, PRIOR
+from decoupled.inference.pairs import BETS, MOST_ARMS, PRIOR
 from decoupled.inference.sums import Observation
 from decoupled.inference.verdicts import best_looking
 
@@ -221,7 +221,7 @@ def test_a_hundred_arms_that_are_retired_leave_room_for_a_hundred_others() -> No
 
     explored(300)
     assert verdict(sequences).state == "decided"
-    for _ in range(MOST + 5):
+    for _ in range(MOST_ARMS + 5):
         sequences.add_arms(1)
         sequences.retire(sequences.count - 1)
     assert verdict(sequences).state == "decided", "the arms are those of the start"
@@ -238,15 +238,17 @@ def test_at_the_hundred_and_first_arm_nothing_is_forgotten() -> None:
         sequences.update(arm, 4.0, float(rng.random() < (0.2, 0.6, 0.6, 0.6)[arm]), law=[0.25] * 4)
     before = [sequences.difference(arm, 0) for arm in (1, 2, 3)]
     assert all(each.low > 0.0 for each in before)
-    sequences.add_arms(MOST)
+    sequences.add_arms(MOST_ARMS)
     assert [sequences.difference(arm, 0) for arm in (1, 2, 3)] == before
     assert verdict(sequences).out == (1, 2, 3)
-    law = np.full(MOST + 4, 1.0 / (MOST + 4))
+    law = np.full(MOST_ARMS + 4, 1.0 / (MOST_ARMS + 4))
     for _ in range(3_000):
-        arm = int(rng.integers(MOST + 4))
-        loss = float(rng.random() < (0.0 if arm == MOST + 2 else 0.9))
-        sequences.update(arm, MOST + 4.0, loss, law=law)
-    assert verdict(sequences).best == MOST + 2, "one of the arms that are not compared as pairs"
+        arm = int(rng.integers(MOST_ARMS + 4))
+        loss = float(rng.random() < (0.0 if arm == MOST_ARMS + 2 else 0.9))
+        sequences.update(arm, MOST_ARMS + 4.0, loss, law=law)
+    assert verdict(sequences).best == MOST_ARMS + 2, (
+        "one of the arms that are not compared as pairs"
+    )
     assert (
         Sequences.from_dict(json.loads(json.dumps(sequences.to_dict()))).to_dict()
         == sequences.to_dict()

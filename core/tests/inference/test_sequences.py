@@ -269,7 +269,7 @@ def test_other_bad_arguments_are_named() -> None:
 
 
 def test_sums_that_no_observations_led_to_are_refused() -> None:
-    """One number at a time is replaced, of every array; what is taken all the same gives intervals."""
+    """One number of an array is replaced at a time; what is taken all the same gives intervals."""
     sequences = Sequences(3)
     rng = np.random.default_rng(3)
     for explore in rng.integers(3, size=400):
@@ -373,7 +373,7 @@ def rounds_of(count: int, arms: int, seed: int) -> list[Observation]:
 @pytest.mark.parametrize("arms", [2, 8, 101])
 def test_together_is_one_by_one(arms: int, coupled: bool, drift: bool) -> None:
     seen = rounds_of(300 if drift else 150, arms, arms)
-    one, all_ = (Sums.start(arms, coupled, 0.3, drift) for _ in range(2))
+    one, all_ = (Sums.start(arms, coupled=coupled, risk=0.3, drift=drift) for _ in range(2))
     start = 0
     for size in (1, 6, 64, 5, 250):
         add_all(all_, seen[start : start + size], start)
@@ -387,7 +387,7 @@ def test_together_is_one_by_one(arms: int, coupled: bool, drift: bool) -> None:
 
 
 def test_sequences_are_summed_when_they_are_asked() -> None:
-    """Whatever is asked, and when, nothing is missing: arms come and go between the rounds_of."""
+    """Whatever is asked, and when, nothing is missing: arms come and go between the rounds."""
     lazy, eager, live = Sequences(3), Sequences(3), [0, 1, 2]
     chance = random.Random(1)
     for number in range(5 * AT_ONCE):

@@ -33,8 +33,11 @@ def test_a_clear_winner_is_decided_and_an_arm_that_is_worse_than_another_is_out(
 ) -> None:
     found = verdict(played([0.8, 0.7, 0.2], 2_000), NAMES, drift=drift)
     assert (found.state, found.best, found.left, found.out) == (
-        "decided", "large", ("large",), ("small", "medium"),
-    )  # fmt: skip
+        "decided",
+        "large",
+        ("large",),
+        ("small", "medium"),
+    )
     level = f"95 %, decided at round {found.decided_at}" if drift else "99.9 % now"
     assert found.text == f"large is better than every other arm ({level})"
     assert found.sure is not None
@@ -325,7 +328,10 @@ def test_an_arm_is_best_only_by_its_own_pairs_and_the_same_rounds() -> None:
     assert false <= 6
     assert decided >= 5, "right ones are said"
     assert len(left) >= 10, "this is the world of the test"
-    start = "arm 1 is left, but not shown to be better than each other arm; arm 0 and arm 2 are out (95 %, "
+    start = (
+        "arm 1 is left, but not shown to be better than each other arm; "
+        "arm 0 and arm 2 are out (95 %, "
+    )
     assert left[0].state == "narrowed"
     assert left[0].text.startswith(start)
 

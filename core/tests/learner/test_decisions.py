@@ -22,7 +22,8 @@ every_policy = pytest.mark.parametrize("policy", [dc.FTPL(), dc.FollowTheLeader(
 
 
 needs_machine_code = pytest.mark.skipif(
-    load.why_not() is not None, reason=f"of the shipped machine code: {load.why_not()}; make native"
+    load.unavailable_reason() is not None,
+    reason=f"of the shipped machine code: {load.unavailable_reason()}; make native",
 )
 
 

@@ -46,18 +46,19 @@ def test_the_tree_has_no_other_branches(learner: dc.Learner) -> None:
         each for each in dc.DecoupledError.__subclasses__() if each.__module__ == errors.__name__
     }
     assert {branch.__name__ for branch in known} == documented <= set(dir(dc))
-    # So that code that passes it on can give a remedy that its readers can follow.
+    # Code that passes it on can give a remedy that its readers can follow.
     with pytest.raises(dc.LossError) as caught:
         learner.observe(learner.pending[0], loss=7)
     for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
-        assert error.problem == "loss = 7: must lie in [0.0, 1.0]"
-        assert str(error) == f"{error.problem}; {error.remedy}" == f"loss = 7: {OUTSIDE}"
-        other = error.with_remedy("create the experiment with another loss_range")
-        assert type(other) is dc.LossError
-        assert str(other) == f"{error.problem}; create the experiment with another loss_range"
+        assert str(error) == f"loss = 7: {OUTSIDE}"
+        problem = "loss = 7: must lie in [0.0, 1.0]"
+        text = errors.reworded(error, remedy="create the experiment with another loss_range")
+        assert text == f"{problem}; create the experiment with another loss_range"
+        placed = error.within("records[3]")
+        assert type(placed) is dc.LossError
+        assert str(placed) == f"records[3]: loss = 7: {OUTSIDE}"
     plain = dc.StateError("state: is damaged")
-    assert (plain.problem, plain.remedy) == ("state: is damaged", None)
-    assert str(plain.with_remedy("load another")) == "state: is damaged; load another"
+    assert errors.reworded(plain, remedy="load another") == "state: is damaged"
 
 
 # What is refused: the error, the call, and the message, in which "..." stands for anything

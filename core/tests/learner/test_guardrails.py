@@ -452,9 +452,11 @@ def test_good_enough_is_what_the_intervals_of_all_differences_say(
             sums = sequences.sums
             good = []
             for arm in range(3):
-                apart = [difference_now(sums, arm, other, drift) for other in {0, 1, 2} - {arm}]
+                apart = [
+                    difference_now(sums, arm, other, drift=drift) for other in {0, 1, 2} - {arm}
+                ]
                 good += [arm] if max(each.high for each in apart) <= margin else []
-            assert within(sums, margin, 0.2, drift).tolist() == good
+            assert within(sums, margin, 0.2, drift=drift).tolist() == good
             found[len(good)] += 1
     assert len(found) > 1
 
@@ -470,7 +472,7 @@ def test_segments_are_judged_by_their_own_evidence() -> None:
         subject = "art" if turn % 2 else "law"
         law = learner.exploration_probabilities(context={"subject": subject})
         decision = learner.decide(context={"subject": subject})
-        good = within(twins[subject].sums, 0.3, twins[subject].risk, True).tolist()
+        good = within(twins[subject].sums, 0.3, twins[subject].risk, drift=True).tolist()
         expected = learner.arms[good[0]] if good else None  # the first is the cheap one
         assert (decision.exploit if decision.guard else None) == expected
         served[subject, decision.guard and str(decision.exploit)] += 1

@@ -102,16 +102,18 @@ def test_it_is_a_learner_without_labels_that_observes_the_estimate() -> None:
         mirrored = twin.decide()
         decision, judged, label = game.round()
         assert decision[1:] == mirrored[1:]  # the coin moves no draw of the policy
-        assert decision.asked is not None
-        assert decision.asked[1:] == pytest.approx(
+        assert decision.label_request is not None
+        assert decision.label_request[1:] == pytest.approx(
             (1.0 if number < 50 else 0.25, lam, base), abs=1e-9
         )
-        expected = decision.asked.base + decision.asked.lam * judged
+        expected = decision.label_request.base + decision.label_request.lam * judged
         if decision.label:
-            expected += (label - expected) / decision.asked.rho
+            expected += (label - expected) / decision.label_request.rho
             seen.append((judged, label))
             wanted += 1
-        fed = rules.to_unit(decision.asked.estimate(judged, label if decision.label else None))
+        fed = rules.to_unit(
+            decision.label_request.estimate(judged, label if decision.label else None)
+        )
         assert fed == pytest.approx((expected - (1.0 - 4.0)) / (4.0 - (1.0 - 4.0)), abs=1e-12)
         twin.observe(mirrored, loss=fed)
     assert game.learner.estimates().tolist() == twin.estimates().tolist()
@@ -403,13 +405,13 @@ def _log(rounds: int = 3_000) -> tuple[Game, list[dict[str, Any]]]:
     game, rows = Game("favours the worse arm", seed=6), []
     for _ in range(rounds):
         decision, judged, label = game.round()
-        assert decision.asked is not None
+        assert decision.label_request is not None
         row = {
             "explore": decision.explore,
             "exploit": decision.exploit,
             "propensity": decision.propensity,
         }
-        row |= {"judged": judged, "label_probability": decision.asked.rho}
+        row |= {"judged": judged, "label_probability": decision.label_request.rho}
         rows.append(row | {"loss": label if decision.label else None})
     return game, rows
 

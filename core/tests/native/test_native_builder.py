@@ -15,7 +15,7 @@ import pytest
 
 import decoupled
 from decoupled.builder import build, catalogue
-from decoupled.builder.build import Built, Kept
+from decoupled.builder.build import BuildCache, Built
 from decoupled.builder.objects import ALLOWED, Shared, UnsuitableError, objects_of, types_of, wrap
 from decoupled.kernels.jit import translate
 from decoupled.native import load
@@ -57,7 +57,9 @@ def test_an_interrupted_build_goes_on_and_loads(
     assert len(told) == 3  # the plan, the group, and the whole
 
 
-@pytest.mark.skipif(load.why_not() is not None, reason=f"{load.why_not()}; make native")
+@pytest.mark.skipif(
+    load.unavailable_reason() is not None, reason=f"{load.unavailable_reason()}; make native"
+)
 def test_an_edited_docstring_compiles_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,7 +121,7 @@ def test_only_the_same_build_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_damaged_part_of_a_build_is_compiled_again(tmp_path: Path) -> None:
-    scratch, kept = tmp_path / "scratch", Kept(tmp_path / "kept")
+    scratch, kept = tmp_path / "scratch", BuildCache(tmp_path / "kept")
     (scratch / "one").mkdir(parents=True)
     (scratch / "one" / "f.o").write_bytes(b"code")
     built = [Built("group", {"f": {"symbol": "f"}}, {}, {}, 1.5)]
@@ -201,8 +203,9 @@ from decoupled.builder.objects import objects_of, types_of, wrap
 for export in catalogue.group(catalogue.COMMON).exports:
     name = export.name.rpartition(".")[2]
     if name in sys.argv[2:]:
-        made = objects_of(wrap(export.function, types_of(export.arguments)), name, ("generic",), triple={AARCH64!r})
-        Path(sys.argv[1], f"{{name}}.o").write_bytes(made.code["generic"])
+        function = wrap(export.function, types_of(export.arguments))
+        built = objects_of(function, name, ("generic",), triple={AARCH64!r})
+        Path(sys.argv[1], f"{{name}}.o").write_bytes(built.code["generic"])
 """
 
 

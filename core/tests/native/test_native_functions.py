@@ -28,7 +28,7 @@ from support.once import made_once
 from support.plain_python import output_of
 from support.policies import examples
 
-if (reason := load.why_not()) is not None:
+if (reason := load.unavailable_reason()) is not None:
     pytest.skip(f"of the shipped machine code: {reason}; run make native", allow_module_level=True)
 
 every_adversary = pytest.mark.parametrize(

@@ -20,7 +20,8 @@ V2 = "fpu sse sse2 cx16 lahf_lm popcnt ssse3 sse4_1 sse4_2"
 V3 = f"{V2} abm avx avx2 bmi1 bmi2 f16c fma movbe xsave"
 
 needs_library = pytest.mark.skipif(
-    load.why_not() is not None, reason=f"of the shipped machine code: {load.why_not()}; make native"
+    load.unavailable_reason() is not None,
+    reason=f"of the shipped machine code: {load.unavailable_reason()}; make native",
 )
 
 NO_NUMBA = "import sys; sys.modules['numba'] = sys.modules['llvmlite'] = None\n"
@@ -37,9 +38,11 @@ dc.simulate(forgetting, easy, horizon=100, runs=2, seed=0)
 dc.simulate(forgetting, easy, horizon=100, runs=2, seed=0, traffic=dc.Traffic(delay=5))
 for name, kind in dc.Policy.known().items():
     for policy in kind.forms()[:1]:
-        for arms in (2, 5_000) if "duels" not in policy.layout.pairs and not policy.contextual else (2,):
-            warm(policy, arms)
-routing = dc.ContextualLadder(segments=("s",), numbers=("x",), advisers=("a",)).start(arms=2, seed=0)
+        warm(policy, 2)
+        if "duels" not in policy.layout.pairs and not policy.contextual:
+            warm(policy, 5_000)
+policy = dc.ContextualLadder(segments=("s",), numbers=("x",), advisers=("a",))
+routing = policy.start(arms=2, seed=0)
 routing.observe(routing.decide(context={"s": "t", "x": 1.0}, advice={"a": 1}, key="k"), loss=0.5)
 routing.replay([{"explore": 0, "propensity": 0.5, "loss": 0.5, "context": {"s": "u"}}])
 routing.add_arms([2])
@@ -74,7 +77,10 @@ def python(
 def test_nothing_of_the_package_needs_a_compiler_or_loads_one() -> None:
     done = python(NO_NUMBA + EVERYTHING)
     assert done.returncode == 0, done.stderr
-    code = "import sys, decoupled as dc; dc.{}.start(arms=8).decide(); assert 'numba' not in sys.modules"
+    code = (
+        "import sys, decoupled as dc; dc.{}.start(arms=8).decide(); "
+        "assert 'numba' not in sys.modules"
+    )
     for policy in ("FTPL()", "Ladder()"):
         done = python(code.format(policy))
         assert done.returncode == 0, done.stderr
@@ -82,8 +88,8 @@ def test_nothing_of_the_package_needs_a_compiler_or_loads_one() -> None:
     # meant.
     from decoupled.policies import avner, exp3
 
-    assert not load.admit(avner.Params, (avner.init, exp3.decide, avner.update))
-    assert load.admit(avner.Params, (avner.init, avner.decide, avner.update))
+    assert not load.allow_shipped(avner.Params, (avner.init, exp3.decide, avner.update))
+    assert load.allow_shipped(avner.Params, (avner.init, avner.decide, avner.update))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +127,8 @@ def test_other_sources_are_compiled(tmp_path: Path) -> None:
     with (tmp_path / "decoupled" / "kernels" / "powers.py").open("a") as file:
         file.write("CHANGED = True\n")
     code = (
-        "import sys, decoupled as dc; from decoupled.native import load; print(load.why_not());"
+        "import sys, decoupled as dc; from decoupled.native import load; "
+        "print(load.unavailable_reason());"
         "dc.FollowTheLeader().start(arms=2, seed=0).decide(); assert 'numba' in sys.modules"
     )
     done = python(code, tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
@@ -173,7 +180,7 @@ MISSING_SYMBOL = {"f": {"symbol": "decoupled_missing", "takes": [], "returns": [
         (changed(libraries=None), "do not go together"),
         (changed(functions=MISSING_SYMBOL), "do not go together"),
         (changed(functions={"f": {}}), "do not go together"),
-        (changed(made_of=None), "do not go together"),
+        (changed(built_from=None), "do not go together"),
         (without(load.MANIFEST), "none is installed"),
         (without("decoupled-*"), "cannot be loaded"),
         (written("decoupled-*", b"not a library"), "cannot be loaded"),

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from decoupled.base.extras import EXTRA_OF
-from decoupled.native.load import FOLDER, MANIFEST, read_manifest, why_not
+from decoupled.native.load import FOLDER, MANIFEST, read_manifest, unavailable_reason
 from support.once import made_once
 from support.pages import ROOT, blocks
 
 pytestmark = pytest.mark.skipif(
-    why_not() is not None, reason=f"no shipped machine code: {why_not()}"
+    unavailable_reason() is not None, reason=f"no shipped machine code: {unavailable_reason()}"
 )
 
 CORE = ROOT / "core"

@@ -1,4 +1,4 @@
-"""`check_policy` explains what is wrong with a badly defined policy: what, where, and what to do."""
+"""`check_policy` explains what is wrong with a badly defined policy: what, where, what to do."""
 
 import dataclasses
 import re

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from decoupled.client import Client
-from decoupled.native.load import why_not as why_no_machine_code
+from decoupled.native.load import unavailable_reason as why_no_machine_code
 from decoupled_serve.service.http.admission import new_key
 from support.sandbox import Process, Sandbox, serving_in, this_python, why_not
 

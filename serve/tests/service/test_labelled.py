@@ -49,13 +49,13 @@ def test_it_is_a_learner_with_labels_and_a_restart_changes_nothing(
     waiting: list[tuple[DecisionRecord, dc.Decision]] = []
     for number in range(300):
         mirrored, made = twin.decide(), decided(service)
-        assert mirrored.asked is not None
+        assert mirrored.label_request is not None
         assert (made.exploit, made.explore, made.propensity) == (
             mirrored[2],
             mirrored[3],
             mirrored[4],
         )
-        assert (made.label, made.label_probability) == mirrored.asked[:2]
+        assert (made.label, made.label_probability) == mirrored.label_request[:2]
         if number % 50 == 49:  # nobody judges it
             clock.now += 31.0
             service.experiments.state("me", "one").result()

@@ -5,7 +5,6 @@ from .arrays import Ints as Ints
 from .arrays import Words as Words
 from .extras import needed_for as needed_for
 from .extras import require as require
-from .extras import skip_failing_imports as skip_failing_imports
 from .files import read_secret as read_secret
 from .files import read_with_checksum as read_with_checksum
 from .files import replacing as replacing
@@ -26,12 +25,10 @@ from .progress import progress_bar as progress_bar
 from .validation import LEAST_RISK as LEAST_RISK
 from .validation import as_float as as_float
 from .validation import as_loss as as_loss
+from .validation import check_number as check_number
 from .validation import is_missing as is_missing
-from .validation import number_from as number_from
-from .validation import number_in as number_in
 from .validation import one_of as one_of
 from .validation import set_number as set_number
 from .validation import set_whole as set_whole
-from .validation import share_of as share_of
 from .validation import whole_number as whole_number
 from .vectors import LONGEST_VECTOR as LONGEST_VECTOR

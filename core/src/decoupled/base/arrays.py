@@ -14,6 +14,15 @@ Words: TypeAlias = NDArray[np.uint64]
 Bools: TypeAlias = NDArray[np.bool_]
 
 
+def ceil_div(number: int, divisor: int) -> int:
+    """The quotient of two whole numbers, rounded up.
+
+    >>> ceil_div(7, 2), ceil_div(8, 2)
+    (4, 4)
+    """
+    return -(-number // divisor)
+
+
 def certain(place: int, count: int) -> Floats:
     """The law of so many arms that always draws the one at this place.
 

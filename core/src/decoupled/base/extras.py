@@ -2,12 +2,11 @@
 missing.
 """
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
-from ..errors import MissingExtraError
+from ..errors import Message, MissingExtraError
 
 # The modules that each extra brings; one that several bring is listed with the smallest of them.
 _MODULES = {
@@ -24,8 +23,14 @@ _MODULES = {
     "plots": ("matplotlib", "plotly"),
     "postgres": ("psycopg",),
     "serve": (
-        *("apsw", "fastapi", "h11", "httptools"),
-        *("prometheus_client", "pydantic", "starlette", "uvicorn"),
+        "apsw",
+        "fastapi",
+        "h11",
+        "httptools",
+        "prometheus_client",
+        "pydantic",
+        "starlette",
+        "uvicorn",
     ),
     "simulate": ("scipy", "xarray", "pandas", "h5netcdf", "h5py", "jinja2"),
     "sklearn": ("sklearn",),
@@ -58,42 +63,33 @@ def require(purpose: str, *modules: str) -> None:
                 raise ModuleNotFoundError(name=module)
 
 
-def skip_failing_imports(*modules: str) -> None:
-    """Let later imports of modules that are not installed fail at once, without a search.
-
-    A library that tries an optional import at each call would search all folders each time.
-
-    >>> skip_failing_imports("math", "surely_not_installed")
-    >>> import math, sys
-    >>> sys.modules["surely_not_installed"] is None
-    True
-    """
-    for module in modules:
-        if module not in sys.modules and find_spec(module) is None:
-            sys.modules[module] = None  # type: ignore[assignment]
-
-
 def as_missing_extra(
     error: ModuleNotFoundError, purpose: str, otherwise: str = "", extras: str | None = None
 ) -> MissingExtraError | None:
-    """The error that names the extra, or all the `extras` that the purpose needs; None for a module
-    that belongs to none.
+    """The error that names the extra of a missing module; None if it belongs to no extra.
+
+    Args:
+        error: the error of the import.
+        purpose: what needs the module.
+        otherwise: what else to do.
+        extras: all extras that the purpose needs; None for that of the module alone.
     """
     module = (error.name or "").partition(".")[0]
     extra = EXTRA_OF.get(module)
     if extra is None:
         return None
-    remedy = how_to_install(extras or extra) + (f", or {otherwise}" if otherwise else "")
-    return MissingExtraError(
-        f"{purpose}: needs the package {module}, which is not installed; {remedy}"
-    )
+    remedy = how_to_install(extras or extra)
+    if otherwise:
+        remedy += f", or {otherwise}"
+    problem = f"{purpose}: needs the package {module}, which is not installed"
+    return MissingExtraError(Message(problem, remedy))
 
 
 def how_to_install(extras: str) -> str:
     """The command that adds extras, for an error.
 
-    >>> how_to_install("plots")
-    "pip install 'decoupled-bandits[plots]' (with --find-links FOLDER if no index has its wheel, but a folder does)"
+    >>> how_to_install("plots")[:40]
+    "pip install 'decoupled-bandits[plots]' ("
     """
     where = "with --find-links FOLDER if no index has its wheel, but a folder does"
     return f"pip install 'decoupled-bandits[{extras}]' ({where})"

@@ -46,7 +46,7 @@ def replacing(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with replacing(Path(folder) / "note") as temporary:
     ...         _ = temporary.write_text("new")
-    ...     [each.name for each in Path(folder).iterdir()]
+    ...     [path.name for path in Path(folder).iterdir()]
     ['note']
     """
     target = Path(path)
@@ -60,7 +60,7 @@ def replacing(
         yield temporary
         with open(temporary, "r+b") as file:  # Windows flushes only what may be written
             os.fsync(file.fileno())
-        if overwrite or not _linked(temporary, target):
+        if overwrite or not _link(temporary, target):
             os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -79,9 +79,9 @@ def remove_abandoned(folder: Path, name: str | None = None) -> None:
                 Path(entry).unlink(missing_ok=True)
 
 
-def _linked(temporary: Path, target: Path) -> bool:
-    """Link a finished file to its name, which must not exist. Return False if the file system has
-    no links.
+def _link(temporary: Path, target: Path) -> bool:
+    """Link a finished file to its name, which must not exist; return whether the file system has
+    links.
     """
     try:
         os.link(temporary, target)
@@ -142,23 +142,25 @@ def read_secret(name: str, path: str | os.PathLike[str]) -> str:
     >>> read_secret("DECOUPLED_KEY_FILE", file)
     'dk_example'
     """
-    shown = os.fspath(path)
+    path_text = os.fspath(path)
     try:
         with open(path, encoding="utf-8") as file:
-            found = file.read().strip()
+            secret = file.read().strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         rule = f"cannot be read ({reason})"
-        raise ParameterError.of(name, shown, rule, "check the path and its permissions") from None
-    if not found or "\n" in found:
+        remedy = "check the path and its permissions"
+        raise ParameterError.of(name, path_text, rule, remedy) from None
+    if not secret or "\n" in secret:
         remedy = "write the secret to it, and nothing else"
-        raise ParameterError.of(name, shown, "must contain one line", remedy)
-    return found
+        raise ParameterError.of(name, path_text, "must contain one line", remedy)
+    return secret
 
 
 def secret_variable(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
     """The value of a variable, or the content of the file that the variable `<name>_FILE` names."""
-    value, path = environ.get(name), environ.get(f"{name}_FILE")
+    value = environ.get(name)
+    path = environ.get(f"{name}_FILE")
     if value and path:
         raise ParameterError(f"{name}, {name}_FILE: both are set; unset one of them")
     return read_secret(f"{name}_FILE", path) if path else value or None

@@ -33,9 +33,7 @@ def attach(package: str) -> "tuple[Callable[[str], object], Callable[[], list[st
     (True, True)
     """
     homes = exports(package)
-    # The optional package that a name needs, for each name that needs one.
-    marked = (line.partition("# needs ") for line in _stub(package).splitlines())
-    optional = {line.split()[3]: needed.split()[0] for line, mark, needed in marked if mark}
+    optional = _optional(package)
     exported = sorted(homes.keys() - optional)
 
     def get(name: str) -> object:
@@ -49,16 +47,16 @@ def attach(package: str) -> "tuple[Callable[[str], object], Callable[[], list[st
             from .extras import as_missing_extra  # only now: importing the package has to be quick
 
             raise (as_missing_extra(error, f"{package}.{name}") or error) from None
-        setattr(sys.modules[package], name, value)  # found without this function from now on
+        setattr(sys.modules[package], name, value)  # the next use does not come here
         return value
 
     def names() -> list[str]:
         from importlib.util import find_spec
 
-        # All that the module holds as well, such as __version__ and __file__, but not its helpers.
-        held = [name for name in vars(sys.modules[package]) if name.startswith("__")]
-        found = [name for name, needed in optional.items() if find_spec(needed)]
-        return sorted({*exported, *found, *held})
+        # What the module holds as well, such as __version__ and __file__, but not its helpers.
+        special = [name for name in vars(sys.modules[package]) if name.startswith("__")]
+        installed = [name for name, needed in optional.items() if find_spec(needed)]
+        return sorted({*exported, *installed, *special})
 
     return get, names, exported
 
@@ -73,18 +71,26 @@ def exports(package: str) -> dict[str, str]:
     """
     homes: dict[str, str] = {}
     for line in _stub(package).splitlines():
-        words = line.partition("#")[0].split()
-        if words[:1] == ["from"] and words[2:] == ["import", "*"]:
-            other = _absolute(words[1], package)
-            homes.update(dict.fromkeys(exports(other), other))
-        elif (
-            words[:1] == ["from"] and words[2:3] == ["import"] and words[4:] == ["as", *words[3:4]]
-        ):
-            homes[words[3]] = _absolute(words[1], package)
-        elif words[:1] in (["from"], ["import"]):
-            remedy = "write one name a line, such as 'from .ftpl import FTPL as FTPL'"
-            raise ImportError(f"{package}, {STUB}: {line.strip()!r} cannot be read; {remedy}")
+        match line.partition("#")[0].split():
+            case ["from", module, "import", "*"]:
+                other = _absolute(module, package)
+                homes.update(dict.fromkeys(exports(other), other))
+            case ["from", module, "import", name, "as", alias] if name == alias:
+                homes[name] = _absolute(module, package)
+            case ["from" | "import", *_]:
+                remedy = "write one name a line, such as 'from .ftpl import FTPL as FTPL'"
+                raise ImportError(f"{package}, {STUB}: {line.strip()!r} cannot be read; {remedy}")
     return homes
+
+
+def _optional(package: str) -> dict[str, str]:
+    """The optional package that a name needs, for each name that needs one."""
+    optional = {}
+    for line in _stub(package).splitlines():
+        code, mark, needed = line.partition("# needs ")
+        if mark:
+            optional[code.split()[-1]] = needed.split()[0]
+    return optional
 
 
 def _absolute(module: str, package: str) -> str:
@@ -96,16 +102,15 @@ def _absolute(module: str, package: str) -> str:
 
 
 def _stub(package: str) -> str:
-    # The package itself may not be imported yet; the one at the top always is.
+    """The text of a package's stub. The package itself may not be imported yet; the one at the top
+    always is.
+    """
     top, *below = package.split(".")
-    root = sys.modules[top]
-    path = os.path.join(root.__path__[0], *below, STUB)
-    loader = root.__spec__.loader if root.__spec__ else None
+    path = os.path.join(sys.modules[top].__path__[0], *below, STUB)
     try:
-        text: bytes = loader.get_data(path)  # type: ignore[union-attr] # also from a zip file
+        with open(path, encoding="utf-8") as file:
+            return file.read()
     except OSError:
         rule = f"is missing, and {package} reads there what it exports"
-        raise ImportError(
-            f"{path}: {rule}; install the package together with its .pyi files"
-        ) from None
-    return text.decode()
+        remedy = "install the package together with its .pyi files"
+        raise ImportError(f"{path}: {rule}; {remedy}") from None

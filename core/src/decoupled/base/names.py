@@ -35,10 +35,10 @@ def name_rule(longest: int = LONGEST_NAME) -> str:
     return f"must be 1 to {longest} {letters}"
 
 
-LONGEST = 30  # characters; longer labels are shortened
+LONGEST_LABEL = 30  # characters; longer labels are shortened
 
 
-def short_labels(shown: Sequence[Description]) -> list[str]:
+def short_labels(descriptions: Sequence[Description]) -> list[str]:
     """A name for each description in a legend or a table: different names for different
     descriptions.
 
@@ -50,21 +50,21 @@ def short_labels(shown: Sequence[Description]) -> list[str]:
     >>> short_labels([dc.FTPL(c=0.5), dc.Ladder(), tuned])
     ['FTPL(c=0.5)', 'Ladder', 'Ladder(hedge_rate=0.25, …)']
     """
-    names = [_shortened(description) for description in shown]
+    names = [_shortened(description) for description in descriptions]
     return [
         description.label if names.count(name) > 1 else name
-        for description, name in zip(shown, names, strict=True)
+        for description, name in zip(descriptions, names, strict=True)
     ]
 
 
 def _shortened(description: Description) -> str:
-    """The label, or its first parameters that fit into `LONGEST` characters."""
-    if len(description.label) <= LONGEST:
+    """The label, or its first parameters that fit into `LONGEST_LABEL` characters."""
+    if len(description.label) <= LONGEST_LABEL:
         return description.label
     name = type(description).__name__
     parameters: list[str] = []
     for text in _changed_parameters(description):
-        if len(_call(name, [*parameters, text, "…"])) > LONGEST:
+        if len(_call(name, [*parameters, text, "…"])) > LONGEST_LABEL:
             break
         parameters.append(text)
     return _call(name, [*parameters, "…"])

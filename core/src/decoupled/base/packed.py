@@ -58,6 +58,7 @@ def _unpacked(text: str) -> bytes:
 
 
 def _ending(body: str) -> str:
+    """What takes the place of the last brace: the checksum of the text."""
     # Altered text may not be valid UTF-8; its checksum is wrong in any case.
     digest = hashlib.sha256(body.encode(errors="surrogatepass")).hexdigest()
     return f',"checksum":"{digest}"}}'
@@ -73,8 +74,8 @@ def seal(kind: str, version: int, content: dict[str, Any]) -> str:
     >>> seal("note", 1, {"a": 2})[:52]
     '{"format":"note","version":1,"content":{"a":2},"chec'
     """
-    whole = {"format": kind, "version": version, "content": content}
-    body = json.dumps(whole, separators=(",", ":"), allow_nan=False)
+    envelope = {"format": kind, "version": version, "content": content}
+    body = json.dumps(envelope, separators=(",", ":"), allow_nan=False)
     return body[:-1] + _ending(body)
 
 
@@ -87,8 +88,8 @@ def unseal(text: str | bytes, kind: str, version: int, writer: str) -> dict[str,
     """
     remedy = f"give the text that {writer} wrote"
     try:
-        whole = text if isinstance(text, str) else bytes(text).decode()
-        sealed = json.loads(whole, parse_constant=_refuse)
+        plain = text if isinstance(text, str) else bytes(text).decode()
+        sealed = json.loads(plain, parse_constant=_refuse)
     except (ValueError, TypeError, RecursionError) as error:
         raise StateError(f"state: is not readable JSON ({error}); {remedy}") from None
     for key in ("format", "version", "content", "checksum"):
@@ -99,8 +100,8 @@ def unseal(text: str | bytes, kind: str, version: int, writer: str) -> dict[str,
     if type(sealed["version"]) is not int or sealed["version"] != version:
         rule = f"its version is {shown(sealed['version'])} and this package reads {version}"
         raise StateError(f"state: {rule}; load it with the release that wrote it")
-    body = whole[: -len(_ending(""))] + "}"
-    if whole != body[:-1] + _ending(body):
+    body = plain[: -len(_ending(""))] + "}"
+    if plain != body[:-1] + _ending(body):
         raise StateError(f"state: does not match its checksum, so it was altered; {remedy}")
     content: dict[str, Any] = sealed["content"]
     return content

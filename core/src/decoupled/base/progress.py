@@ -24,7 +24,7 @@ class _Done(ProgressColumn):
 
 @contextmanager
 def progress_bar(
-    total: int, quiet: bool = False, label: str = "simulating", unit: str = "rounds"
+    total: int, *, quiet: bool = False, label: str = "simulating", unit: str = "rounds"
 ) -> Iterator[Callable[[int, float], None]]:
     """A bar over `total` units of work on standard error; nothing if that is not a terminal.
 

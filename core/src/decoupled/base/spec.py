@@ -27,50 +27,54 @@ class Description:
 
     kind: ClassVar[str]
     homes: ClassVar[dict[str, str]]  # the modules of this package's own classes, by name
-    _known: ClassVar[dict[str, type["Description"]]]
+    _classes: ClassVar[dict[str, type["Description"]]]  # those that were defined so far, by name
 
     def __init_subclass__(
         cls,
+        *,
         kind: str | None = None,
         package: str | None = None,
         abstract: bool = False,
-        **rest: Any,
+        **options: Any,
     ) -> None:
-        super().__init_subclass__(**rest)
-        if (
-            kind is not None
-        ):  # the root of a family: policies, environments; the package's stub lists it
-            cls.kind = kind
-            named = exports(package).items() if package else ()
-            own = f"{package}."
-            cls.homes = {
-                name: home
-                for name, home in named
-                if home.startswith(own) and home != cls.__module__
-            }
-            cls._known = {}
-            return
-        if abstract:  # a base of others, which no description names
+        super().__init_subclass__(**options)
+        if kind is not None:  # the root of a family: policies, environments
+            cls._begin_family(kind, package)
+        elif abstract:  # a base of others, which no description names
             cls.homes.pop(cls.__name__, None)
-            return
+        else:
+            cls._register()
+
+    @classmethod
+    def _begin_family(cls, kind: str, package: str | None) -> None:
+        """Note the modules of the package's own classes, which its stub lists."""
+        cls.kind = kind
+        homes = exports(package) if package else {}
+        cls.homes = {
+            name: home
+            for name, home in homes.items()
+            if home.startswith(f"{package}.") and home != cls.__module__
+        }
+        cls._classes = {}
+
+    @classmethod
+    def _register(cls) -> None:
+        """Register a class by its name, and by its module if the package has one of that name."""
         cls._load(cls.__name__)  # so that the package's own class comes first
-        before = cls._known.get(cls.__name__)
-        if (
-            before is not None
-            and before.__module__ == cls.homes.get(cls.__name__) != cls.__module__
-        ):
-            cls._known[f"{cls.__module__}.{cls.__name__}"] = cls
-            return
-        if before is not None and before.__module__ != cls.__module__:
-            rule = f"{before.__module__} has a {cls.kind} of that name; choose another"
+        registered = cls._classes.get(cls.__name__)
+        if registered is None or registered.__module__ == cls.__module__:
+            cls._classes[cls.__name__] = cls
+        elif registered.__module__ == cls.homes.get(cls.__name__):
+            cls._classes[f"{cls.__module__}.{cls.__name__}"] = cls
+        else:
+            rule = f"{registered.__module__} has a {cls.kind} of that name; choose another"
             raise ParameterError(f"class {cls.__name__}: {rule}")
-        cls._known[cls.__name__] = cls
 
     @classmethod
     def _name(cls) -> str:
         """The name in files and tables."""
-        whole = f"{cls.__module__}.{cls.__name__}"
-        return whole if whole in cls._known else cls.__name__
+        full_name = f"{cls.__module__}.{cls.__name__}"
+        return full_name if full_name in cls._classes else cls.__name__
 
     @property
     def label(self) -> str:
@@ -81,32 +85,37 @@ class Description:
         >>> dc.FTPL().label, dc.FTPL(c=4).label
         ('FTPL', 'FTPL(c=4)')
         """
-        shown_values = [parameter_text(name, value) for name, value in self._changed().items()]
-        return self._name() + (f"({', '.join(shown_values)})" if shown_values else "")
+        texts = [parameter_text(name, value) for name, value in self._changed().items()]
+        return f"{self._name()}({', '.join(texts)})" if texts else self._name()
 
     def _changed(self, always: Container[str] = ()) -> dict[str, Any]:
-        """The parameters that are not at their defaults, and those named."""
-        return {
-            field.name: value
-            for field in fields(self)  # type: ignore[arg-type]
-            if (value := getattr(self, field.name)) != field.default or field.name in always
-        }
+        """The parameters that are not at their defaults, and those named in `always`."""
+        changed = {}
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if value != field.default or field.name in always:
+                changed[field.name] = value
+        return changed
 
     def to_dict(self) -> dict[str, Any]:
-        """The name and every parameter, also those at their defaults, which `print` may leave out,
-        as plain values.
+        """The name and every parameter as plain values.
+
+        Those at their defaults are there too, which `print` may leave out.
 
         >>> import decoupled as dc
         >>> dc.TsallisINF().to_dict()["solver"]
         'newton'
         """
-        names = (field.name for field in fields(self))  # type: ignore[arg-type]
-        return {"name": self._name(), **{name: _plain(getattr(self, name)) for name in names}}
+        content = {"name": self._name()}
+        for field in fields(self):  # type: ignore[arg-type]
+            content[field.name] = _plain(getattr(self, field.name))
+        return content
 
     def _short_repr(self, always: tuple[str, ...] = ()) -> str:
         """The call with the parameters that are not at their defaults, and those named."""
-        told = ", ".join(f"{name}={value!r}" for name, value in self._changed(always).items())
-        return f"{type(self).__qualname__}({told})"
+        changed = self._changed(always)
+        parameters = ", ".join(f"{name}={value!r}" for name, value in changed.items())
+        return f"{type(self).__qualname__}({parameters})"
 
     def to_json(self) -> str:
         """The description as JSON text."""
@@ -130,31 +139,16 @@ class Description:
         'FTPL(c=4)'
         """
         if not isinstance(values, dict) or "name" not in values:
-            raise ParameterError.of(
-                cls.kind, values, "must be an object with a 'name'", "see to_dict()"
-            )
+            rule = "must be an object with a 'name'"
+            raise ParameterError.of(cls.kind, values, rule, "see to_dict()")
         parameters = dict(values)
         name = parameters.pop("name")
-        known = cls.find(name)
-        if known is None:
-            what = cls.kind if cls.__name__ not in cls._known else cls.__name__
+        described = cls.find(name)
+        if described is None:
+            what = cls.__name__ if cls.__name__ in cls._classes else cls.kind
             remedy = near_name(name, list(cls.known()))
             raise ParameterError.of("name", name, f"is not a known {what}", remedy)
-        declared = fields(known)  # type: ignore[arg-type]
-        allowed = [field.name for field in declared]
-        for key in parameters:
-            if key not in allowed:
-                rule = f"is not a parameter of {name}"
-                raise ParameterError.of(key, parameters[key], rule, near_name(key, allowed))
-        for field in declared:
-            if field.default is MISSING and field.name not in parameters:
-                raise ParameterError(f"{field.name}: is missing; {name} needs it")
-        added = {
-            each.name: each.metadata["before"] for each in declared if "before" in each.metadata
-        }
-        if parameters.keys() == set(allowed) - added.keys():
-            parameters |= added
-        return known(**parameters)
+        return described(**_complete(described, name, parameters))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -175,7 +169,8 @@ class Description:
         cls._load()
         for entry in entry_points(group=cls._group()):
             import_module(entry.value)
-        return {name: known for name in sorted(cls._known) if (known := cls.find(name)) is not None}
+        classes = {name: cls.find(name) for name in sorted(cls._classes)}
+        return {name: described for name, described in classes.items() if described is not None}
 
     @classmethod
     @contextmanager
@@ -195,17 +190,17 @@ class Description:
             ...
         decoupled.errors.ParameterError: name = 'Mine': is not a known policy; ...
         """
-        before = dict(cls._known)
+        classes_before = dict(cls._classes)
         try:
             yield
         finally:
-            loaded = {
-                name: known
-                for name, known in cls._known.items()
-                if known.__module__ == cls.homes.get(name)
+            own = {
+                name: described
+                for name, described in cls._classes.items()
+                if described.__module__ == cls.homes.get(name)
             }
-            cls._known.clear()
-            cls._known.update({**loaded, **before})
+            cls._classes.clear()
+            cls._classes.update({**own, **classes_before})
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
@@ -222,41 +217,58 @@ class Description:
 
     @classmethod
     def _group(cls) -> str:
-        """The entry points by which installed packages add classes, such as `decoupled.policies`."""
-        return f"decoupled.{cls.kind}s".replace("ys", "ies")
+        """The group of entry points by which installed packages add classes."""
+        return "decoupled.policies" if cls.kind == "policy" else f"decoupled.{cls.kind}s"
 
     @classmethod
     def _load(cls, name: str | None = None) -> None:
         """Import the file that defines a name, or all files."""
-        wanted = dict(cls.homes) if name is None else {name: cls.homes.get(name)}
-        for home in wanted.values():
+        homes = cls.homes.values() if name is None else [cls.homes.get(name)]
+        for home in list(homes):
             if home is not None:
                 import_module(home)
 
     @classmethod
     def find(cls, name: object) -> type[Self] | None:
-        """The class with this name, or with its module before it (`mine.FTPL`) if it is defined;
-        None if there is none.
+        """The class with this name; None if there is none.
+
+        Another package's class may also be named with its module before it (`mine.FTPL`).
         """
         if not isinstance(name, str):
             return None
         cls._load(name)
-        if name not in cls._known:  # an installed package may have it
+        if name not in cls._classes:  # an installed package may have it
             for entry in entry_points(group=cls._group(), name=name):
                 import_module(entry.value)
-        known = cls._known.get(name)
-        module, _, last = name.rpartition(".")
-        if (
-            known is None
-            and module
-            and (found := cls._known.get(last))
-            and found.__module__ == module
-        ):
-            known = found
+        described = cls._classes.get(name)
+        if described is None:
+            module, _, short_name = name.rpartition(".")
+            candidate = cls._classes.get(short_name)
+            if candidate is not None and module and candidate.__module__ == module:
+                described = candidate
         # A class that is not itself a dataclass is a base for others.
-        if known is None or not issubclass(known, cls) or "__dataclass_fields__" not in vars(known):
+        if described is None or "__dataclass_fields__" not in vars(described):
             return None
-        return known
+        return described if issubclass(described, cls) else None
+
+
+def _complete(described: type[Any], name: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a class, with those that were added since they were written."""
+    declared = fields(described)
+    allowed = [field.name for field in declared]
+    for key in parameters:
+        if key not in allowed:
+            rule = f"is not a parameter of {name}"
+            raise ParameterError.of(key, parameters[key], rule, near_name(key, allowed))
+    for field in declared:
+        if field.default is MISSING and field.name not in parameters:
+            raise ParameterError(f"{field.name}: is missing; {name} needs it")
+    added = {
+        field.name: field.metadata["before"] for field in declared if "before" in field.metadata
+    }
+    if parameters.keys() == set(allowed) - added.keys():
+        return {**parameters, **added}
+    return parameters
 
 
 def _plain(value: Any) -> Any:
@@ -264,7 +276,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Description):
         return value.to_dict()
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: _plain(member) for name, member in value.items()}
     if isinstance(value, tuple):
         return list(value)
     return value.tolist() if isinstance(value, np.ndarray) else value

@@ -65,8 +65,8 @@ def _read_csv(path: Path, place: str, wanted: Sequence[str] | None) -> dict[str,
                 if len(row) == len(header):
                     rows.append(select(row))
                 elif row:  # a blank line has no row
-                    rule = f"line {reader.line_num} has {len(row)} values, and the header {len(header)}"
-                    raise _unreadable(place, rule)
+                    sizes = f"{len(row)} values, and the header {len(header)}"
+                    raise _unreadable(place, f"line {reader.line_num} has {sizes}")
         except UnicodeDecodeError:
             raise _unreadable(place, f"is not UTF-8, after about {len(rows):,} rows") from None
         except csv.Error as error:
@@ -95,7 +95,7 @@ def _read_parquet(path: Path, place: str, wanted: Sequence[str] | None) -> dict[
         # pandas writes an index as a column too.
         index = (schema.pandas_metadata or {}).get("index_columns", [])
         names = [name for name in names if name not in index]
-    return {name: listed(table[name]) for name in names}
+    return {name: as_column(table[name]) for name in names}
 
 
 def _chosen_names(place: str, header: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
@@ -104,16 +104,19 @@ def _chosen_names(place: str, header: Sequence[str], wanted: Sequence[str] | Non
         return [name for name in wanted if name in header]
     for number, name in enumerate(header):
         if name.strip() == "":
-            remedy = "name it, or drop the column if it holds row numbers (in pandas, to_csv(..., index=False))"
+            remedy = (
+                "name it, or drop the column if it holds row numbers "
+                "(in pandas, to_csv(..., index=False))"
+            )
             raise broken(place, f"column {number + 1} has no name", remedy)
         if name in header[:number]:
-            raise broken(
-                place, f"has two columns named {name!r}", "give every column a name of its own"
-            )
+            remedy = "give every column a name of its own"
+            raise broken(place, f"has two columns named {name!r}", remedy)
     return list(header)
 
 
 def _unreadable(place: str, rule: str) -> ParameterError:
+    """The error for a file that is no table of its kind."""
     return broken(place, rule, _REMEDY)
 
 
@@ -126,10 +129,10 @@ def broken(place: str, rule: str, remedy: str) -> ParameterError:
     return ParameterError(Message(f"{place}: {rule}", remedy))
 
 
-def listed(column: Any) -> Any:
+def as_column(column: Any) -> Any:
     """A column of a data frame as a list, or as an array of numbers.
 
-    >>> listed(range(2)), listed(np.ones(2))
+    >>> as_column(range(2)), as_column(np.ones(2))
     ([0, 1], array([1., 1.]))
     """
     if hasattr(column, "to_pylist"):  # Arrow
@@ -164,9 +167,8 @@ def _number(cell: str) -> float | None:
     if cell.strip() in MISSING_WORDS:
         return float("nan")
     try:
-        return float(
-            cell.replace("_", " ")
-        )  # Python reads 1_0 as 10, and a file has no such numbers
+        # Python reads 1_0 as 10, and a file has no such numbers.
+        return float(cell.replace("_", " "))
     except ValueError:
         return None
 

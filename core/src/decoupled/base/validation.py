@@ -75,64 +75,66 @@ def kind_of(value: object) -> str:
     return f"{'an' if name[0].lower() in 'aeiou' or name == 'ndarray' else 'a'} {name}"
 
 
-def number_in(
-    name: str, value: object, low: float, high: float = math.inf, remedy: str = "choose another"
+def check_number(
+    name: str,
+    value: object,
+    remedy: str,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    below: float | None = None,
 ) -> float:
-    """A finite number strictly between `low` and `high`.
+    """A finite number within bounds: `above` or `at_least` a number, `at_most` or `below` another.
 
     Args:
         name: the parameter, for the error.
         value: what was given.
-        low: a number below every allowed one.
-        high: a number above every allowed one.
         remedy: what the error advises.
+        above: a number below every allowed one.
+        at_least: the lowest allowed number.
+        at_most: the highest allowed number.
+        below: a number above every allowed one.
 
-    >>> number_in("rate", 0.5, low=0.0, high=1.0)
+    >>> check_number("rate", 0.5, "try 0.1", above=0.0, below=1.0)
     0.5
+    >>> check_number("share", 1.5, "the default is 1", at_least=0.0, at_most=1.0)
+    Traceback (most recent call last):
+        ...
+    decoupled.errors.ParameterError: share = 1.5: must be a number from 0 to 1; the default is 1
     """
     number = as_float(value)
-    if number is None or not low < number < high:
-        most = f" and below {high:g}" if high < math.inf else ""
-        raise ParameterError.of(name, value, f"must be a finite number above {low:g}{most}", remedy)
-    return number
-
-
-def number_from(name: str, value: object, low: float, high: float, remedy: str) -> float:
-    """A finite number of at least `low` and below `high`.
-
-    >>> number_from("share", 0, 0.0, 1.0, "the default is 0.1")
-    0.0
-    """
-    number = as_float(value)
-    if number is None or not low <= number < high:
-        rule = f"must be a finite number from {low:g} on and below {high:g}"
+    is_within = (
+        number is not None
+        and (above is None or number > above)
+        and (at_least is None or number >= at_least)
+        and (at_most is None or number <= at_most)
+        and (below is None or number < below)
+    )
+    if number is None or not is_within:
+        rule = _rule_of_bounds(above, at_least, at_most, below)
         raise ParameterError.of(name, value, rule, remedy)
     return number + 0.0  # normalise -0.0
 
 
-def amount_of(name: str, value: object, remedy: str) -> float:
-    """A number of at least 0, such as a price."""
-    number = as_float(value)
-    if number is None or number < 0.0:
-        raise ParameterError.of(name, value, "must be a finite number of at least 0", remedy)
-    return number + 0.0  # normalise -0.0
-
-
-def share_of(name: str, value: object, remedy: str) -> float:
-    """A number from 0 to 1.
-
-    >>> share_of("slice", 0.25, "the default is 1")
-    0.25
-    """
-    return number_within(name, value, 0.0, 1.0, remedy)
-
-
-def number_within(name: str, value: object, low: float, high: float, remedy: str) -> float:
-    """A number from `low` to `high`."""
-    number = as_float(value)
-    if number is None or not low <= number <= high:
-        raise ParameterError.of(name, value, f"must be a number from {low:g} to {high:g}", remedy)
-    return number + 0.0  # normalise -0.0
+def _rule_of_bounds(
+    above: float | None, at_least: float | None, at_most: float | None, below: float | None
+) -> str:
+    """What a number must be, in words."""
+    if at_least is not None and at_most is not None:
+        return f"must be a number from {at_least:g} to {at_most:g}"
+    if at_least is not None and below is not None:
+        return f"must be a finite number from {at_least:g} on and below {below:g}"
+    bounds = []
+    if above is not None:
+        bounds.append(f"above {above:g}")
+    if at_least is not None:
+        bounds.append(f"of at least {at_least:g}")
+    if at_most is not None:
+        bounds.append(f"at most {at_most:g}")
+    if below is not None:
+        bounds.append(f"below {below:g}")
+    return f"must be a finite number {' and '.join(bounds)}"
 
 
 def whole_number(name: str, value: object, low: int, remedy: str, high: int | None = None) -> int:
@@ -171,20 +173,21 @@ def loss_ends(ends: object) -> tuple[float, float]:
 
 
 def set_number(spec: object, name: str, low: float, high: float, remedy: str) -> float:
-    """Check a field of a frozen dataclass with `number_in`, and store it as a float.
+    """Check that a field of a frozen dataclass lies between two numbers; store it as a float.
 
     Args:
         spec: the dataclass.
         name: the field.
         low: a number below every allowed one.
-        high: a number above every allowed one.
+        high: a number above every allowed one; infinity for none.
         remedy: what the error advises.
 
     >>> from types import SimpleNamespace
     >>> set_number(SimpleNamespace(rate=1), "rate", 0.0, 2.0, "the default is 1")
     1.0
     """
-    number = number_in(name, getattr(spec, name), low, high, remedy)
+    upper = None if high == math.inf else high
+    number = check_number(name, getattr(spec, name), remedy, above=low, below=upper)
     object.__setattr__(spec, name, number)
     return number
 
@@ -223,18 +226,3 @@ def one_of(name: str, value: object, choices: Sequence[str]) -> str:
         rule = "must be " + " or ".join(repr(choice) for choice in choices)
         raise ParameterError.of(name, value, rule, near_name(value, choices))
     return value
-
-
-def numbers_within(name: str, values: object, least: int, remedy: str) -> tuple[float, ...]:
-    """A tuple of at least `least` numbers, each in [0, 1]."""
-    try:
-        ordered = () if isinstance(values, (set, frozenset)) else values
-        numbers = [as_float(value) for value in ordered]  # type: ignore[attr-defined]
-    except TypeError:
-        numbers = []
-    good = [number for number in numbers if number is not None and 0.0 <= number <= 1.0]
-    if len(good) < max(least, len(numbers)):
-        raise ParameterError.of(
-            name, values, f"must be {least} numbers or more, each in [0, 1]", remedy
-        )
-    return tuple(good)

@@ -15,7 +15,7 @@ from .validation import whole_number
 LONGEST_VECTOR = 4_096
 MOST_PROJECTED = 32
 MOST_HASHED = 10_000  # characters of a text
-_GRAMS = (3, 4, 5)
+_GRAM_SIZES = (3, 4, 5)  # characters
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio
 _BUCKET = np.uint64(52)  # the first 12 of 64 bits: 4,096 buckets
 
@@ -53,8 +53,8 @@ def project(vector: Any, numbers: int = 16) -> list[float]:
         values /= np.sqrt(values @ values)
     count = whole_number("numbers", numbers, 1, "the default is 16", MOST_PROJECTED)
     sums: Floats = _signs(count)[:, : len(values)] @ values
-    found: list[float] = (np.round(sums, 6) + 0.0).tolist()  # without -0.0
-    return found
+    rounded: list[float] = (np.round(sums, 6) + 0.0).tolist()  # without -0.0
+    return rounded
 
 
 def hash_text(text: str, numbers: int = 16) -> list[float]:
@@ -70,17 +70,17 @@ def hash_text(text: str, numbers: int = 16) -> list[float]:
         numbers: how many numbers to return, 1 to 32.
 
     >>> import decoupled as dc
-    >>> dc.hash_text("Prove that e is irrational.", numbers=4) == dc.hash_text(" prove that E is irrational. ", numbers=4)
+    >>> numbers = dc.hash_text("Prove that e is irrational.", numbers=4)
+    >>> numbers == dc.hash_text(" prove that E is irrational. ", numbers=4)
     True
     """
     if not isinstance(text, str):
         raise ParameterError("text: must be a string; project takes embeddings")
     plain = " ".join(text[:MOST_HASHED].lower().split())
-    points = np.frombuffer(f" {plain} ".encode("utf-32-le", "surrogatepass"), "<u4").astype(
-        np.uint64
-    )
+    encoded = f" {plain} ".encode("utf-32-le", "surrogatepass")
+    points = np.frombuffer(encoded, "<u4").astype(np.uint64)
     counts = np.zeros(LONGEST_VECTOR)
-    for size in _GRAMS:
+    for size in _GRAM_SIZES:
         codes = np.zeros(max(len(points) - size + 1, 0), np.uint64)
         for first in range(size):
             codes = (codes + points[first : first + len(codes)]) * _FACTOR  # modulo 2**64
@@ -90,6 +90,7 @@ def hash_text(text: str, numbers: int = 16) -> list[float]:
 
 @cache
 def _signs(numbers: int) -> Floats:
+    """The random signs of the projection to so many numbers, a row for each."""
     rows = [shake_128(b"decoupled %d" % row).digest(LONGEST_VECTOR // 8) for row in range(numbers)]
     bits = np.unpackbits(np.frombuffer(b"".join(rows), np.uint8)).reshape(numbers, -1)
     signs: Floats = 2.0 * bits.astype(np.float64) - 1.0

@@ -25,26 +25,26 @@ def main() -> int:
     parser.add_argument(
         "--if-stale", action="store_true", help="do nothing where what is there is up to date"
     )
-    given = parser.parse_args()
+    options = parser.parse_args()
     if load.switched_off():
         print(f"{load.SWITCH} is off: no machine code is built")
         return 0
-    if given.if_stale and is_built(given.out):
-        renew_digests(given.out)
+    if options.if_stale and is_built(options.out):
+        renew_digests(options.out)
         print("the machine code is up to date")
         return 0
     try:
-        only = None if given.only is None else lambda name: chosen(name, given.only)
-        build(given.out, given.processes, only)
+        only = None if options.only is None else lambda name: chosen(name, options.only)
+        build(options.out, options.processes, only)
     except UnbuiltError as error:
         print(f"no machine code is built: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def chosen(name: str, part: str) -> bool:
+def chosen(name: str, expression: str) -> bool:
     """Whether `--only` selects a group."""
-    return not name.startswith("{") or re.search(part, name) is not None
+    return not name.startswith("{") or re.search(expression, name) is not None
 
 
 if __name__ == "__main__":

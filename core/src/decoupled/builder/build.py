@@ -32,11 +32,12 @@ from ..native.load import COMPILED, code_digest, machine, runnable, source_diges
 
 
 class Progress:
-    """Tells of each finished group, with its number, as soon as a process puts it into `reports`."""
+    """Reports each finished group, with its number, as soon as a process puts it into `reports`."""
 
     def __init__(self, context: SpawnContext, total: int, tell: Callable[[str], None]) -> None:
         self.reports = context.SimpleQueue()
-        self._total, self._tell = total, tell
+        self._total = total
+        self._tell = tell
         self._thread = Thread(target=self._follow)
 
     def __enter__(self) -> Self:
@@ -53,10 +54,8 @@ class Progress:
         self._thread.join()
 
     def _follow(self) -> None:
-        done = 0
-        while (report := self.reports.get()) is not None:
-            done += 1
-            self._tell(f"{f'{done}/{self._total}':>7} {report}")
+        for number, report in enumerate(iter(self.reports.get, None), 1):
+            self._tell(f"{f'{number}/{self._total}':>7} {report}")
 
 
 class Built(NamedTuple):
@@ -66,13 +65,13 @@ class Built(NamedTuple):
 
     label: str
     functions: dict[str, dict[str, Any]]
-    made_of: dict[str, list[str]]
+    built_from: dict[str, list[str]]
     left_out: dict[str, str]
     seconds: float
 
 
-class Kept(NamedTuple):
-    """A folder with one file for each finished family of groups: what was built, and its objects."""
+class BuildCache(NamedTuple):
+    """A folder with a file for each finished family of groups: what was built, and its objects."""
 
     folder: Path
 
@@ -119,8 +118,9 @@ def wanted() -> tuple[str, ...]:
     """The processors to build for: all kinds, or only this one if the environment variable is
     "here".
     """
-    here = os.environ.get(load.SWITCH, "").lower() == "here"
-    return (here and runnable()[:1]) or targets()
+    if os.environ.get(load.SWITCH, "").lower() == "here":
+        return runnable()[:1] or targets()
+    return targets()
 
 
 def build(
@@ -130,13 +130,18 @@ def build(
     tell: Callable[[str], None] = print,
 ) -> None:
     """Build the libraries and the manifest in a folder, or raise `UnbuiltError`."""
-    linker, kinds = find_linker(), wanted()
-    # Before anything is compiled: a source may change meanwhile.
-    start, digests = time.perf_counter(), sources()
+    linker = find_linker()
+    kinds = wanted()
+    start = time.perf_counter()
+    digests = sources()  # before anything is compiled: a source may change meanwhile
     with tempfile.TemporaryDirectory() as scratch:
-        kept = Kept(folder / unfinished(kinds))
         built = compile_all(
-            Path(scratch), kinds, processes or os.cpu_count() or 1, only, tell, kept
+            Path(scratch),
+            kinds,
+            processes or os.cpu_count() or 1,
+            only,
+            tell,
+            cache=BuildCache(folder / unfinished(kinds)),
         )
         folder.mkdir(parents=True, exist_ok=True)
         libraries = {
@@ -150,7 +155,7 @@ def build(
         "builder": builder_digest(),
         "machine": machine(),
         "libraries": libraries,
-        "made_of": {name: parts for group in built for name, parts in group.made_of.items()},
+        "built_from": {name: names for group in built for name, names in group.built_from.items()},
         "functions": functions,
     }
     write_manifest(folder, manifest)
@@ -160,9 +165,10 @@ def build(
         elif path.name not in (load.MANIFEST, *libraries.values()):
             path.unlink()
     size = sum((folder / name).stat().st_size for name in libraries.values())
+    processor_seconds = sum(group.seconds for group in built)
     tell(
         f"{len(functions)} functions for {', '.join(libraries)}: {size / 1e6:.1f} MB, "
-        f"{time.perf_counter() - start:.0f} s, {sum(group.seconds for group in built):.0f} s of processor time"
+        f"{time.perf_counter() - start:.0f} s, {processor_seconds:.0f} s of processor time"
     )
 
 
@@ -205,18 +211,18 @@ def builder_digest() -> str:
 
 
 def unfinished(kinds: tuple[str, ...]) -> str:
-    """The name of the folder for finished parts of a build, which only the same build finds again."""
-    compilers = sys.version, version("numba"), version("llvmlite")
-    made_by = (source_digest(*COMPILED), builder_digest(), *compilers)
-    return f".unfinished-{hashlib.sha256(repr((kinds, made_by)).encode()).hexdigest()[:16]}"
+    """The name of the folder for finished parts of a build, which only the same build finds."""
+    versions = (sys.version, version("numba"), version("llvmlite"))
+    inputs = (kinds, source_digest(*COMPILED), builder_digest(), versions)
+    return f".unfinished-{hashlib.sha256(repr(inputs).encode()).hexdigest()[:16]}"
 
 
 def find_linker() -> str:
     """The linker: the command in CC, or one of the usual names."""
     for name in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
-        found = shutil.which(name) if name else None
-        if found:
-            return found
+        path = shutil.which(name) if name else None
+        if path:
+            return path
     raise UnbuiltError("no linker was found: install a C compiler, or name one in CC")
 
 
@@ -226,30 +232,33 @@ def compile_all(
     processes: int,
     only: Callable[[str], bool] | None,
     tell: Callable[[str], None],
-    kept: Kept,
+    *,
+    cache: BuildCache,
 ) -> list[Built]:
     """Compile every group in several processes; objects go to one folder for each target."""
     for target in kinds:
         (scratch / target).mkdir()
-    settings, context = compiler_settings(kinds), get_context("spawn")
+    settings = compiler_settings(kinds)
+    context = get_context("spawn")
     with ProcessPoolExecutor(1, context, _prepare, (settings,)) as listing:
         families = [
             [name for name in family if only is None or only(name)]
             for family in listing.submit(_families).result()
         ]
     total = sum(map(len, families))
-    tell(
-        f"compiling {total} groups of functions, each for {' and '.join(kinds)}, in {processes} processes"
-    )
+    processors = " and ".join(kinds)
+    tell(f"compiling {total} groups of functions, each for {processors}, in {processes} processes")
     with (
         Progress(context, total, tell) as progress,
         ProcessPoolExecutor(processes, context, _prepare, (settings, progress.reports)) as executor,
     ):
         # One process for each family, so that shared functions are compiled once.
-        waiting = [
-            executor.submit(_compile, family, scratch, kinds, kept) for family in families if family
+        futures = [
+            executor.submit(_compile, family, scratch, kinds, cache)
+            for family in families
+            if family
         ]
-        return [group for done in waiting for group in done.result()]
+        return [group for future in futures for group in future.result()]
 
 
 def compiler_settings(targets: tuple[str, ...]) -> dict[str, str]:
@@ -272,25 +281,28 @@ def _prepare(settings: dict[str, str], reports: Any = None) -> None:
     global _reports
     _reports = reports
     os.environ.update(settings)
-    gc.set_threshold(
-        100_000, 20, 20
-    )  # Numba makes many objects and few cycles: a twelfth less time
+    # Numba makes many objects and few cycles: this takes a twelfth less time.
+    gc.set_threshold(100_000, 20, 20)
 
 
 def _families() -> list[list[str]]:
+    """The groups of the catalogue, by families; it is read in a process that compiles."""
     from .catalogue import families
 
     return families()
 
 
-def _compile(family: list[str], scratch: Path, kinds: tuple[str, ...], kept: Kept) -> list[Built]:
-    """Compile some groups of the catalogue that share functions, in one process."""
-    built = kept.restore(family, scratch)
+def _compile(
+    family: list[str], scratch: Path, kinds: tuple[str, ...], cache: BuildCache
+) -> list[Built]:
+    """Compile the groups of a family, which share functions, in one process."""
+    built = cache.restore(family, scratch)
     if built is not None:
         for group in built:
             _reports.put(f"{group.label}: kept from an interrupted build")
         return built
-    built, shared = [], list[Any]()
+    built = []
+    shared: list[Any] = []
     for name in family:
         group = _compile_group(name, scratch, kinds, shared)
         left_out = "".join(f"; without {name}: {why}" for name, why in group.left_out.items())
@@ -298,34 +310,45 @@ def _compile(family: list[str], scratch: Path, kinds: tuple[str, ...], kept: Kep
             f"{group.label}: {len(group.functions)} functions, {group.seconds:.1f} s{left_out}"
         )
         built.append(group)
-    kept.keep(family, built, scratch, kinds)
+    cache.keep(family, built, scratch, kinds)
     return built
 
 
 def _compile_group(name: str, scratch: Path, kinds: tuple[str, ...], shared: list[Any]) -> Built:
+    """Compile one group; `shared` are the functions of its family that were compiled before."""
     from .catalogue import group
     from .objects import Shared, UnsuitableError, objects_of, types_of, wrap
 
     start = time.process_time()
-    found = group(name)
+    source = group(name)
     functions: dict[str, dict[str, Any]] = {}
     left_out: dict[str, str] = {}
-    for export in found.exports:
+    for export in source.exports:
         symbol = f"decoupled_{hashlib.sha256(export.name.encode()).hexdigest()[:16]}"
         held = None if export.held is None else Shared(*export.held, f"{symbol}_shared")
-        elsewhere = [each for each in shared if each.part not in export.inlines]
+        elsewhere = [other for other in shared if other.part not in export.inlines]
         try:
             wrapper = wrap(export.function, types_of(export.arguments))
-            made = objects_of(wrapper, symbol, kinds, held, elsewhere)
+            objects = objects_of(wrapper, symbol, kinds, held, elsewhere)
         except UnsuitableError as error:
             left_out[export.name] = str(error)
             continue
         if held is not None:
             shared.append(held)
-        for target, code in made.code.items():
+        for target, code in objects.code.items():
             (scratch / target / f"{symbol}.o").write_bytes(code)
-        functions[export.name] = {"symbol": symbol, "takes": made.takes, "returns": made.returns}
-    return Built(found.label, functions, found.made_of, left_out, time.process_time() - start)
+        functions[export.name] = {
+            "symbol": symbol,
+            "takes": objects.takes,
+            "returns": objects.returns,
+        }
+    return Built(
+        label=source.label,
+        functions=functions,
+        built_from=source.built_from,
+        left_out=left_out,
+        seconds=time.process_time() - start,
+    )
 
 
 def link(linker: str, objects: Path, folder: Path, target: str) -> str:

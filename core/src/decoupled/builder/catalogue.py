@@ -55,7 +55,7 @@ class Group(NamedTuple):
 
     label: str
     exports: tuple[Export, ...]
-    made_of: dict[str, list[str]]
+    built_from: dict[str, list[str]]
 
 
 def adversaries() -> tuple[Adversary, ...]:
@@ -133,8 +133,10 @@ def _common() -> Group:
         losses, note = each.functions
         exports.append(Export(full_name(name_of(losses), kind), losses, (*arguments, numbers)))
         exports.append(Export(full_name(name_of(note), kind), note, (*arguments, 0)))
-    made_of = {name_of(each.params_type): [*map(name_of, each.functions)] for each in adversaries()}
-    return Group(COMMON, tuple(exports), made_of)
+    built_from = {
+        name_of(each.params_type): [*map(name_of, each.functions)] for each in adversaries()
+    }
+    return Group(COMMON, tuple(exports), built_from)
 
 
 def _of_policy(policy: Policy) -> Group:

@@ -47,22 +47,22 @@ def wrap(function: Any, arguments: tuple[Any, ...]) -> Wrapper:
     """Make a function of a block's address from a compiled function and its argument types."""
     takes: list[str] = []
     scope: dict[str, Any] = {"function": function, "Any": Any}
-    given = ", ".join(_given(kind, takes, scope) for kind in arguments)
+    sources = ", ".join(_source_of(kind, takes, scope) for kind in arguments)
     returns: list[str] = []
     scope["put"] = _writer(returns, WORD * sum(map(words_of, takes)))
-    exec(f"def wrapper(block: Any) -> Any:\n    put(block, function({given}))\n", scope)
+    exec(f"def wrapper(block: Any) -> Any:\n    put(block, function({sources}))\n", scope)
     return Wrapper(scope["wrapper"], tuple(takes), returns)
 
 
-def _given(kind: Any, takes: list[str], scope: dict[str, Any]) -> str:
+def _source_of(kind: Any, takes: list[str], scope: dict[str, Any]) -> str:
     """The source text of an argument, read from the words that follow those of `takes`."""
     if isinstance(kind, types.BaseNamedTuple):
         name = f"kind{len(scope)}"
         scope[name] = kind.instance_class
-        return f"{name}({', '.join(_given(part, takes, scope) for part in kind.types)})"
-    name, at = f"read{len(scope)}", WORD * sum(map(words_of, takes))
+        return f"{name}({', '.join(_source_of(field, takes, scope) for field in kind.types)})"
+    name = f"read{len(scope)}"
+    scope[name] = _reader(kind, WORD * sum(map(words_of, takes)))
     takes.append(kind_of(kind))
-    scope[name] = _reader(kind, at)
     return f"{name}(block)"
 
 
@@ -122,26 +122,22 @@ def _writer(returns: list[str], at: int) -> Any:
 
     @intrinsic  # type: ignore[untyped-decorator]
     def put(typing: Any, block: Any, result: Any) -> Any:
-        parts = (
-            ()
-            if result == types.none
-            else tuple(result)
-            if isinstance(result, types.BaseTuple)
-            else (result,)
-        )
-        returns[:] = [_returned(part) for part in parts]
+        is_tuple = isinstance(result, types.BaseTuple)
+        kinds: tuple[Any, ...] = tuple(result) if is_tuple else (result,)
+        if result == types.none:
+            kinds = ()
+        returns[:] = [_name_of_result(kind) for kind in kinds]
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             block, value = arguments
-            single = not isinstance(result, types.BaseTuple)
-            values = [value] if single else cgutils.unpack_tuple(builder, value, len(parts))
-            for number, (part, each) in enumerate(zip(parts, values, strict=False)):
-                place, kind = at + WORD * number, _returned(part)
-                whole = types.float64 if kind == "float" else types.int64
-                target = ir.DoubleType() if kind == "float" else _word
+            values = cgutils.unpack_tuple(builder, value, len(kinds)) if is_tuple else [value]
+            for number, (kind, element) in enumerate(zip(kinds, values, strict=False)):
+                is_float = _name_of_result(kind) == "float"
+                word_type = types.float64 if is_float else types.int64
+                target = ir.DoubleType() if is_float else _word
                 builder.store(
-                    context.cast(builder, each, part, whole),
-                    _pointer(builder, block, place, target),
+                    context.cast(builder, element, kind, word_type),
+                    _pointer(builder, block, at + WORD * number, target),
                 )
             return context.get_dummy_value()
 
@@ -150,23 +146,24 @@ def _writer(returns: list[str], at: int) -> Any:
     return put
 
 
-def _returned(part: Any) -> str:
-    if isinstance(part, types.Boolean):
+def _name_of_result(kind: Any) -> str:
+    """The manifest's name for the Numba type of a result."""
+    if isinstance(kind, types.Boolean):
         return "bool"
-    return "float" if isinstance(part, types.Float) else "int"
+    return "float" if isinstance(kind, types.Float) else "int"
 
 
 def types_of(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """The Numba types of these arguments."""
-    return tuple(typeof(each) for each in arguments)
+    return tuple(typeof(argument) for argument in arguments)
 
 
 # The functions of the C library that the machine code may call. Anything else would belong to the
 # runtime of Numba or Python, which is not loaded.
 _NAMES = """
-acos acosh asin asinh atan atan2 atanh cbrt ceil cos cosh erf erfc exp exp2 expm1 fabs floor fmod frexp hypot ldexp
-lgamma log log10 log1p log2 memcmp memcpy memmove memset nearbyint pow rint round sin sincos sinh sqrt tan tanh tgamma
-trunc
+acos acosh asin asinh atan atan2 atanh cbrt ceil cos cosh erf erfc exp exp2 expm1 fabs floor fmod
+frexp hypot ldexp lgamma log log10 log1p log2 memcmp memcpy memmove memset nearbyint pow rint round
+sin sincos sinh sqrt tan tanh tgamma trunc
 """
 ALLOWED = frozenset(_NAMES.split())
 
@@ -184,8 +181,8 @@ define i32 @{symbol}(i64 %block) {{
 # contiguous arrays, as all arrays of a block are, and does not check the new lengths, which always
 # fit.
 RESHAPE = """
-define internal i32 @numba_attempt_nocopy_reshape(i64 %nd, ptr %dims, ptr %strides, i64 %new_nd, ptr %new_dims,
-    ptr %new_strides, i64 %size, i32 %fortran) alwaysinline {
+define internal i32 @numba_attempt_nocopy_reshape(i64 %nd, ptr %dims, ptr %strides, i64 %new_nd,
+    ptr %new_dims, ptr %new_strides, i64 %size, i32 %fortran) alwaysinline {
 entry:
   br label %loop
 loop:
@@ -249,7 +246,7 @@ def objects_of(
     flags.nrt = False
     flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     with global_compiler_lock, _unoptimised():
-        made: Any = compiler.compile_extra(
+        compiled: Any = compiler.compile_extra(
             cpu_target.typing_context,
             cpu_target.target_context,
             wrapper.function,
@@ -258,21 +255,22 @@ def objects_of(
             flags,
             {},
         )
-        made.library._ensure_finalized()
-    text = str(made.library._final_module)
-    for each in elsewhere:
-        text = _without(text, each)
+        compiled.library._ensure_finalized()
+    text = str(compiled.library._final_module)
+    for other in elsewhere:
+        text = _without(text, other)
     shown = {symbol}
     if held is not None:
         text = _apart(text, held)
         shown.add(held.symbol)
-    module = _whole(text, made.fndesc.llvm_func_name, symbol, shown)
+    module = _whole(text, compiled.fndesc.llvm_func_name, symbol, shown)
     triple = triple or llvm.get_process_triple()
-    module.triple, module.data_layout = triple, str(_machine(targets[0], triple).target_data)
+    module.triple = triple
+    module.data_layout = str(_machine(targets[0], triple).target_data)
     # Optimised once, for the best target. The result is correct for the others too, which run
     # seldom.
     _optimise(module, _machine(targets[0], triple))
-    _check_calls(module, ALLOWED.union(each.symbol for each in elsewhere))
+    _check_calls(module, ALLOWED.union(other.symbol for other in elsewhere))
     code = {target: _machine(target, triple).emit_object(module.clone()) for target in targets}
     return Objects(code, wrapper.takes, tuple(wrapper.returns))
 
@@ -295,7 +293,9 @@ def _unoptimised() -> Iterator[None]:
         # Where an exception comes from is of no use without Python, and would name folders of this
         # machine.
         patch.object(
-            CPUCallConv, "build_excinfo_struct", lambda _, kind, given, *where: (kind, given, None)
+            CPUCallConv,
+            "build_excinfo_struct",
+            lambda _, kind, values, *where: (kind, values, None),
         ),
     ):
         yield
@@ -315,31 +315,34 @@ def _definition(text: str, function: Any) -> "re.Match[str] | None":
     """The definition of a function in the text of a module, in parts: its type, name, arguments and
     body.
     """
-    made = [each.fndesc.llvm_func_name for each in function.dispatcher.overloads.values()]
-    if len(made) != 1:
+    overloads = function.dispatcher.overloads.values()
+    names = [overload.fndesc.llvm_func_name for overload in overloads]
+    if len(names) != 1:
         return None
-    start = rf"^define linkonce_odr ([^@\n]*)@({re.escape(made[0])})(\([^\n]*\))[^)\n]*{{$"
+    start = rf"^define linkonce_odr ([^@\n]*)@({re.escape(names[0])})(\([^\n]*\))[^)\n]*{{$"
     return re.search(rf"{start}(.*?)^}}$", text, re.MULTILINE | re.DOTALL)
 
 
 def _apart(text: str, held: Shared) -> str:
     """A module in which a function is called by its shared name."""
-    found = _definition(text, held.function)
-    if found is None:
+    definition = _definition(text, held.function)
+    if definition is None:
         raise UnsuitableError(f"does not call {held.function!r} of its own")
-    kind, name, arguments, body = found.groups()
+    kind, name, arguments, body = definition.groups()
     shared = f"define hidden {kind}@{name}{arguments} noinline {{{body}}}"
-    return (text[: found.start()] + shared + text[found.end() :]).replace(name, held.symbol)
+    changed = text[: definition.start()] + shared + text[definition.end() :]
+    return changed.replace(name, held.symbol)
 
 
 def _without(text: str, other: Shared) -> str:
     """A module in which a function is called but not defined."""
-    found = _definition(text, other.function)
-    if found is None:  # not called here
+    definition = _definition(text, other.function)
+    if definition is None:  # not called here
         return text
-    kind, name, arguments, _ = found.groups()
+    kind, name, arguments, _ = definition.groups()
     declared = f"declare hidden {kind}@{name}{arguments}"
-    return (text[: found.start()] + declared + text[found.end() :]).replace(name, other.symbol)
+    changed = text[: definition.start()] + declared + text[definition.end() :]
+    return changed.replace(name, other.symbol)
 
 
 def _whole(text: str, name: str, symbol: str, shown: set[str]) -> Any:
@@ -351,9 +354,9 @@ def _whole(text: str, name: str, symbol: str, shown: set[str]) -> Any:
         lines = (line for line in text.splitlines() if not line.startswith(helper))
         text = "\n".join([*lines, RESHAPE])
     module = llvm.parse_assembly(text + ENTRY.format(symbol=symbol, name=name))
-    for part in (*module.functions, *module.global_variables):
-        if not part.is_declaration and part.name not in shown:
-            part.linkage = "internal"
+    for value in (*module.functions, *module.global_variables):
+        if not value.is_declaration and value.name not in shown:
+            value.linkage = "internal"
     return module
 
 

@@ -32,7 +32,10 @@ KeyFile = Annotated[
     Path | None,
     typer.Option(
         "--key-file",
-        help="A file with the API key; or set DECOUPLED_KEY or DECOUPLED_KEY_FILE. Never pass a key as an option: others can see it.",
+        help=(
+            "A file with the API key; or set DECOUPLED_KEY or DECOUPLED_KEY_FILE. "
+            "Never pass a key as an option: others can see it."
+        ),
     ),
 ]
 
@@ -72,7 +75,10 @@ def connected(url: str, key_file: Path | None) -> "Client":
     class ShellClient(Client):
         remedies = Remedies(
             key=f"pass --key-file, or set {KEY_VARIABLE}",
-            url="is `decoupled serve` running there? pass its address with --url, or set DECOUPLED_URL",
+            url=(
+                "is `decoupled serve` running there? pass its address with --url, or set "
+                "DECOUPLED_URL"
+            ),
             undelivered="run the command again",
         )
 
@@ -128,7 +134,7 @@ def tags_of(tags: list[str] | None) -> dict[str, str] | None:
     )
 
 
-def _described(policy: str) -> Any:
+def _policy_of(policy: str) -> Any:
     """A policy as the service takes it, from its name or its JSON."""
     if not policy.lstrip().startswith("{"):
         return {"name": policy}
@@ -142,6 +148,7 @@ def client_create(
     arms: Annotated[
         list[str] | None, argument("Its arms, two or more; none with --learner.")
     ] = None,
+    *,
     policy: Annotated[
         str, option("A policy's name, such as FTPL or Ladder, or its JSON.")
     ] = "Ladder",
@@ -171,13 +178,15 @@ def client_create(
     patience: Annotated[
         int | None,
         option(
-            "How many newer decisions wait for one without feedback; 1,000, or the labels' deadline."
+            "How many newer decisions wait for one without feedback; "
+            "1,000, or the labels' deadline."
         ),
     ] = None,
     labels: Annotated[
         str | None,
         option(
-            "How many decisions ask for a label, if a judge gives losses, as JSON: '{\"share\": 0.1}'."
+            "How many decisions ask for a label, if a judge gives losses, as JSON: "
+            "'{\"share\": 0.1}'."
         ),
     ] = None,
     log_keys: Annotated[str, option("How the log stores keys: hashed, plain or off.")] = "hashed",
@@ -206,17 +215,25 @@ def client_create(
     if (learner is None) == (not arms):
         raise typer.BadParameter("give the arms, or --learner, which has them")
     settings = _objects(context=context, guardrails=guardrails, budget=budget, labels=labels)
-    settings |= {"deadline_seconds": deadline, "expired_loss": expired_loss, "patience": patience}
-    settings |= {
-        "feedback": feedback,
-        "demo": demo,
-        "log_keys": log_keys,
-        "log_context": log_context,
-    }
-    settings["unknown_context"] = unknown_context
+    settings.update(
+        deadline_seconds=deadline,
+        expired_loss=expired_loss,
+        patience=patience,
+        feedback=feedback,
+        demo=demo,
+        log_keys=log_keys,
+        log_context=log_context,
+        unknown_context=unknown_context,
+    )
     if learner is None:
-        settings |= {"policy": _described(policy), "arms": arms, "loss_range": loss_range}
-        settings |= {"seed": seed, "risk": risk, "drift": drift}
+        settings.update(
+            policy=_policy_of(policy),
+            arms=arms,
+            loss_range=loss_range,
+            seed=seed,
+            risk=risk,
+            drift=drift,
+        )
     else:
         try:
             settings["learner"] = learner.read_text("utf-8")
@@ -230,6 +247,7 @@ def client_create(
 def client_decide(
     service: "Client",
     name: Experiment,
+    *,
     mode: Annotated[str, option("both, exploit or explore.")] = "both",
     key: Annotated[
         str | None, option("A session or a user, which is served the same arm again.")
@@ -248,7 +266,7 @@ def client_decide(
 ) -> None:
     """Ask for a decision. Send back the loss of its *explored* arm."""
     options = _objects(baseline=baseline, context=context, advice=advice)
-    options |= {"mode": mode, "key": key, "tags": tags_of(tag), "why": why}
+    options.update(mode=mode, key=key, tags=tags_of(tag), why=why)
     decision = service.decide(name, **options)
     show({**vars(decision), "send_back_the_loss_of": decision.explore})
 
@@ -257,6 +275,7 @@ def client_decide(
 def client_feedback(
     service: "Client",
     decision: Annotated[str, argument("The decision's id.")],
+    *,
     loss: Annotated[float | None, option("The loss of the *explored* arm.")] = None,
     reward: Annotated[float | None, option("Or its reward.")] = None,
     preference: Annotated[
@@ -269,7 +288,8 @@ def client_feedback(
     judged: Annotated[
         str | None,
         option(
-            "With labels: the judge's loss, a number or a preference. The other options are the label."
+            "With labels: the judge's loss, a number or a preference. "
+            "The other options are the label."
         ),
     ] = None,
     position: Annotated[
@@ -282,21 +302,33 @@ def client_feedback(
     """Send the loss, or the reward, of the arm that a decision *explored*, or which of its arms did
     better.
     """
-    from ..client.errors import neither_or_both
+    from ..client.errors import wrong_feedback
 
-    given = (loss is not None, reward is not None)
-    wrong = neither_or_both(*given, "--loss", "--reward", preference_given=preference is not None)
-    if wrong is not None and (judged is None or any(given)):
+    wrong = wrong_feedback(
+        has_loss=loss is not None,
+        has_reward=reward is not None,
+        has_preference=preference is not None,
+        loss="--loss",
+        reward="--reward",
+    )
+    if wrong is not None and (judged is None or loss is not None or reward is not None):
         raise typer.BadParameter("; ".join(wrong))
     explored = None if arm is None else service.decision(decision).explore
-    whose = explored if str(explored) == arm else arm  # an arm may be a number
+    loss_arm = explored if str(explored) == arm else arm  # an arm may be a number
     preferred: Any = preference
-    said: Any = judged
+    judgement: Any = judged
     with suppress(ValueError, TypeError):  # a preference, or nothing
-        said = float(said)
+        judgement = float(judgement)
     applied = service.feedback(
-        decision, loss=loss, reward=reward, arm=whose, preference=preferred, judged=said, position=position, cost=cost
-    )  # fmt: skip
+        decision,
+        loss=loss,
+        reward=reward,
+        arm=loss_arm,
+        preference=preferred,
+        judged=judgement,
+        position=position,
+        cost=cost,
+    )
     assert applied is not None  # without an outbox it is applied, or an error
     show(vars(applied))
 
@@ -318,7 +350,7 @@ def client_label(
 
 @service_command("labels")
 def client_labels(service: "Client", name: Experiment, limit: Most = 100) -> None:
-    """Show the decisions that were judged and await a label, oldest first, and the labels so far."""
+    """Show the decisions that await a label, oldest first, and the labels so far."""
     show(service.request("GET", f"{experiment_path(name)}/labels", params={"limit": limit}))
 
 
@@ -345,10 +377,10 @@ def client_verdict(
     wait: Annotated[bool, option("Wait until it is decided.", "--wait")] = False,
 ) -> None:
     """Show which arm is best, if that is decided, with the mean loss of each arm and the regret."""
-    from .verdict import decided, verdict_text
+    from .verdict import verdict_text, wait_for_decision
 
-    found = decided(service, name) if wait else service.verdict(name)
-    show(found, None if as_json else verdict_text(found))
+    verdict = wait_for_decision(service, name) if wait else service.verdict(name)
+    show(verdict, None if as_json else verdict_text(verdict))
 
 
 @service_command("segments")
@@ -366,8 +398,8 @@ def client_segments(
     from .verdict import segments_text
 
     params = {"by": by or [], "limit": limit}
-    found = service.request("GET", f"{experiment_path(name)}/segments", params=params)
-    show(found, None if as_json else segments_text(found))
+    segments = service.request("GET", f"{experiment_path(name)}/segments", params=params)
+    show(segments, None if as_json else segments_text(segments))
 
 
 @service_command("gate")
@@ -385,9 +417,9 @@ def client_gate(
     """Say whether an arm is shown to be no worse by more than a margin: exit status 0 if so, 1 if
     not, or not yet.
     """
-    found = service.gate(name, arm, against=against, margin=margin)
-    show(found, None if as_json else found["text"])
-    if not found["open"]:
+    gate = service.gate(name, arm, against=against, margin=margin)
+    show(gate, None if as_json else gate["text"])
+    if not gate["open"]:
         raise typer.Exit(WRONG)
 
 
@@ -403,21 +435,19 @@ def client_audit(
     limit: AuditLimit = 100,
 ) -> None:
     """Show who changed what, newest first. Needs an admin key."""
-    filters = {"subject": subject, "action": action, "tenant": tenant, "before": before}
-    given = {name: value for name, value in filters.items() if value is not None}
-    show(service.request("GET", "/v1/audit", params={**given, "limit": limit}))
+    params = _without_none(
+        {"subject": subject, "action": action, "tenant": tenant, "before": before, "limit": limit}
+    )
+    show(service.request("GET", "/v1/audit", params=params))
 
 
 @service_command("evaluate")
 def client_evaluate(service: "Client", name: Experiment, tag: Tag = None) -> None:
-    """Estimate the mean loss of every arm and of the exploited arms from the log, with intervals."""
+    """Estimate the mean loss of every arm, and of what was exploited, from the log."""
     from ..client.requests import tag_params
 
-    show(
-        service.request(
-            "GET", f"{experiment_path(name)}/evaluation", params=tag_params(tags_of(tag))
-        )
-    )
+    params = tag_params(tags_of(tag))
+    show(service.request("GET", f"{experiment_path(name)}/evaluation", params=params))
 
 
 @service_command("log", arguments=("format", "file"))
@@ -435,16 +465,16 @@ def client_log(
     from ..client.results import format_of
 
     kind = format_of(file, format)
-    check_new(file, force)
+    check_new(file, force=force)
     service.log(name, file, kind, overwrite=force, tags=tags_of(tag))
     typer.echo(f"Written to {file}")
 
 
-def check_new(file: Path, force: bool) -> None:
+def check_new(file: Path, *, force: bool) -> None:
     """Refuse to replace a file before any work is done, unless forced."""
     if file.is_file() and not force:
-        rule, remedy = "exists already", "choose another name, or replace it with --force"
-        raise ParameterError.of("FILE", str(file), rule, remedy)
+        remedy = "choose another name, or replace it with --force"
+        raise ParameterError.of("FILE", str(file), "exists already", remedy)
 
 
 @service_command("archive")
@@ -508,8 +538,13 @@ def client_budget(
 
 def _named(service: "Client", name: str, arms: list[str]) -> list[Any]:
     """Arms by their texts: an arm of the experiment may be a number."""
-    known = {str(arm): arm for arm in reversed(service.experiment(name)["arms"])}
-    return [known.get(arm, arm) for arm in arms]
+    arm_of = {str(arm): arm for arm in reversed(service.experiment(name)["arms"])}
+    return [arm_of.get(text, text) for text in arms]
+
+
+def _without_none(values: dict[str, Any]) -> dict[str, Any]:
+    """The values that an option gave."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _objects(**texts: str | None) -> dict[str, Any]:
@@ -520,13 +555,14 @@ def _objects(**texts: str | None) -> dict[str, Any]:
 
 
 def _object(argument: str, text: str, remedy: str = "quote it") -> Any:
+    """The JSON object that an argument holds."""
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except ValueError as error:
         raise ParameterError.of(argument, text, f"is not JSON ({error})", remedy) from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ParameterError.of(argument, text, "must be a JSON object", "for example '{}'")
-    return found
+    return content
 
 
 @service_command("list")
@@ -543,18 +579,21 @@ def client_list(
     """List experiments, one line each: name, status, policy, arms, and when it was created."""
     from itertools import islice
 
-    given = {"sort": sort, "status": status, "policy": policy, "prefix": prefix}
-    filters: Any = {name: value for name, value in given.items() if value is not None}
-    for each in islice(service.iter_experiments(**filters), most):
-        arms = f"{len(each['arms'])} arms"
-        shown = each["name"], each["status"], each["policy_label"], arms, each["created_at"]
-        typer.echo("  ".join(shown))
+    filters: Any = _without_none(
+        {"sort": sort, "status": status, "policy": policy, "prefix": prefix}
+    )
+    for experiment in islice(service.iter_experiments(**filters), most):
+        arms = f"{len(experiment['arms'])} arms"
+        label = experiment["policy_label"]
+        cells = [experiment["name"], experiment["status"], label, arms, experiment["created_at"]]
+        typer.echo("  ".join(cells))
 
 
 @service_command("decisions")
 def client_decisions(
     service: "Client",
     name: Experiment,
+    *,
     sort: Annotated[str, option("-made_at for the newest first, or made_at.")] = "-made_at",
     status: Annotated[str | None, option("pending, applied, expired or unobserved.")] = None,
     mode: Annotated[str | None, option("both, exploit or explore.")] = None,
@@ -564,10 +603,11 @@ def client_decisions(
     """List the decisions of an experiment, one line of JSON each."""
     from itertools import islice
 
-    given = {"sort": sort, "status": status, "mode": mode, "tags": tags_of(tag)}
-    filters: Any = {option: value for option, value in given.items() if value is not None}
-    for each in islice(service.iter_decisions(name, **filters), most):
-        typer.echo(json.dumps(vars(each), ensure_ascii=False))
+    filters: Any = _without_none(
+        {"sort": sort, "status": status, "mode": mode, "tags": tags_of(tag)}
+    )
+    for decision in islice(service.iter_decisions(name, **filters), most):
+        typer.echo(json.dumps(vars(decision), ensure_ascii=False))
 
 
 @service_command("delete")
@@ -579,8 +619,9 @@ def client_delete(
     ] = None,
 ) -> None:
     """Delete an experiment that was archived long enough ago, with its whole log."""
-    again: str = typer.prompt("Type its name to delete it") if confirm is None else confirm
-    show(service.request("DELETE", experiment_path(name), params={"confirm": again}))
+    if confirm is None:
+        confirm = typer.prompt("Type its name to delete it")
+    show(service.request("DELETE", experiment_path(name), params={"confirm": confirm}))
 
 
 @service_command("learner")
@@ -593,7 +634,7 @@ def client_learner(
     """Write what an experiment has learned, with its random stream, to a file."""
     from ..base.files import write_atomically
 
-    check_new(file, force)
+    check_new(file, force=force)
     write_atomically(file, service.learner(name), overwrite=force)
     typer.echo(f"Written to {file}")
 
@@ -609,7 +650,10 @@ def client_replay(
         bool,
         typer.Option(
             "--unrandomised",
-            help="Take all propensities as 1: only if every arm was seen in every round, or the policy keeps means.",
+            help=(
+                "Take all propensities as 1: only if every arm was seen in every round, "
+                "or the policy keeps means."
+            ),
         ),
     ] = False,
 ) -> None:

@@ -22,8 +22,9 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _show_version(is_wanted: bool) -> None:  # noqa: FBT001 - Typer calls it
+    """Show the version and end, if the option was given."""
+    if is_wanted:
         from .. import __version__
 
         typer.echo(__version__)
@@ -31,6 +32,7 @@ def _version(wanted: bool) -> None:
 
 
 def _say_what_to_install(command: str, extra: str) -> None:
+    """Add a command that says which package it is part of."""
     settings = {"ignore_unknown_options": True, "allow_extra_args": True}
 
     @app.command(command, hidden=True, context_settings=settings)
@@ -44,7 +46,8 @@ def _say_what_to_install(command: str, extra: str) -> None:
 @app.callback()
 def _main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     pass
@@ -71,6 +74,7 @@ def environments() -> None:
 @app.command()
 def simulate(
     specification: Annotated[Path, typer.Argument(metavar="SPEC.toml", help="What to simulate.")],
+    *,
     out: Annotated[Path, typer.Option(help="Folder for results; a rerun resumes there.")] = Path(
         "out"
     ),
@@ -91,8 +95,8 @@ def simulate(
     from ..simulation.toml import read_specification
     from .simulate import estimate, run_all
 
-    kept = "finished blocks are kept; run the same command to continue"
-    with report_errors(kept, arguments=("device",)):
+    outcome = "finished blocks are kept; run the same command to continue"
+    with report_errors(outcome, arguments=("device",)):
         plans = read_specification(specification)
         if dry_run:
             typer.echo(estimate(plans, workers, device))

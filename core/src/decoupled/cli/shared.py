@@ -22,15 +22,21 @@ def with_parameters_of(
     with the added ones.
 
     >>> def command(service: object, name: str) -> None: ...
-    >>> run = with_parameters_of(command, lambda **values: None, "service", [flag("url", str, "here")])
+    >>> run = lambda **values: None
+    >>> run = with_parameters_of(command, run, "service", [flag("url", str, "here")])
     >>> print(inspect.signature(run))
     (*, name: str, url: str = 'here')
     """
-    own = [each for each in inspect.signature(command).parameters.values() if each.name != filled]
-    parameters = [*(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own), *added]
+    parameters = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in inspect.signature(command).parameters.values()
+        if parameter.name != filled
+    ]
+    parameters += added
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__name__ = command.__name__
+    run.__doc__ = command.__doc__
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 
 
@@ -59,12 +65,14 @@ def aligned(rows: Iterable[tuple[str, ...]]) -> str:
 
 
 # The exit statuses of every command; 0 if it succeeds.
-WRONG, WRONG_COMMAND_LINE, INTERRUPTED = 1, 2, 130
+WRONG = 1
+WRONG_COMMAND_LINE = 2
+INTERRUPTED = 130
 
 
 @contextmanager
 def report_errors(
-    kept: str = "nothing was written", *, arguments: Container[str] = (), flags: bool = True
+    outcome: str = "nothing was written", *, arguments: Container[str] = (), flags: bool = True
 ) -> Iterator[None]:
     """End a command with one line after an error of this package, a file error or an interruption.
 
@@ -85,13 +93,12 @@ def report_errors(
     except (DecoupledError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         request = getattr(error, "request_id", None)
-        if (
-            request is not None and getattr(error, "status", 0) >= 500
-        ):  # only the service's log tells more
+        if request is not None and getattr(error, "status", 0) >= 500:
+            # Only the service's log tells more.
             typer.echo(f"The id of the request is {request}.", err=True)
-        [named] = re.findall(r"^[\w.-]*", str(error))
-        usage = (flags and named.startswith("--")) or named in arguments
-        raise typer.Exit(WRONG_COMMAND_LINE if usage else WRONG) from None
+        [argument] = re.findall(r"^[\w.-]*", str(error))
+        is_usage = (flags and argument.startswith("--")) or argument in arguments
+        raise typer.Exit(WRONG_COMMAND_LINE if is_usage else WRONG) from None
     except ModuleNotFoundError as error:
         missing = as_missing_extra(error, "this command")
         if missing is None:
@@ -99,5 +106,5 @@ def report_errors(
         typer.echo(f"error: {missing}", err=True)
         raise typer.Exit(WRONG) from None
     except KeyboardInterrupt:
-        typer.echo(f"interrupted: {kept}", err=True)
+        typer.echo(f"interrupted: {outcome}", err=True)
         raise typer.Exit(INTERRUPTED) from None

@@ -39,19 +39,19 @@ def run_all(
     """Run every plan into a folder of its own under `out`, or resume it there."""
     with dask_executor(dask) as (executor, size):
         count = workers or size
-        for number, given in enumerate(plans):
-            plan = replace(given, device=one_of("device", device, DEVICES))
+        for number, specified in enumerate(plans):
+            plan = replace(specified, device=one_of("device", device, DEVICES))
             name = re.sub(r"[^A-Za-z0-9.]+", "-", plan.environment.label).strip("-")[:60]
             folder = out / f"{number:02d}-{name}"
             folder.mkdir(parents=True, exist_ok=True)  # first, so that a failure here loses no work
-            with progress_bar(plan.rounds, quiet) as report:
+            with progress_bar(plan.rounds, quiet=quiet) as report:
                 results = run_plan(
                     plan, workers=count, executor=executor, out=folder, report=report
                 )
-            show(plan, results, folder, latex)
+            show(plan, results, folder, latex=latex)
 
 
-def show(plan: Plan, results: Results, folder: Path, latex: bool) -> None:
+def show(plan: Plan, results: Results, folder: Path, *, latex: bool) -> None:
     """Print the table of a plan, and write its figure."""
     Console().print(summary_table(plan, results))
     results.plot(folder / "regret.png")
@@ -121,12 +121,13 @@ def _seconds_on_device(plan: Plan, policy: int) -> float:
     from ..simulation.gpu.launch import devices_for, run_block_on
     from ..simulation.gpu.memory import block_size
 
-    found = devices_for(plan)
-    rounds, runs = min(plan.horizon, 1_000), block_size(plan, found)
+    devices = devices_for(plan)
+    rounds = min(plan.horizon, 1_000)
+    runs = block_size(plan, devices)
     arguments = (plan.policies[policy], plan.environment, rounds, np.array([rounds]), plan.seed, 0)
-    run_block_on(found[0], *arguments, 1, plan.traffic)  # compile
+    run_block_on(devices[0], *arguments, 1, plan.traffic)  # compile
     start = time.perf_counter()
-    run_block_on(found[0], *arguments, runs, plan.traffic)
+    run_block_on(devices[0], *arguments, runs, plan.traffic)
     return (time.perf_counter() - start) / (runs * rounds)
 
 

@@ -26,7 +26,7 @@ from .errors import Undelivered as Undelivered
 from .errors import UndeliveredFeedback as UndeliveredFeedback
 from .errors import Unreachable as Unreachable
 from .errors import UnsupportedMedia as UnsupportedMedia
-from .errors import neither_or_both as neither_or_both
+from .errors import wrong_feedback as wrong_feedback
 from .exchange import Retries as Retries
 from .feedback import Outbox as Outbox
 from .requests import BudgetLimits as BudgetLimits

@@ -49,7 +49,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
     >>> decision = await client.decide("models")
     >>> (await client.feedback(decision, loss=0.25)).status
     'applied'
-    >>> [each.status async for each in client.iter_decisions("models")]
+    >>> [decision.status async for decision in client.iter_decisions("models")]
     ['applied']
     """
 
@@ -75,7 +75,6 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
     gate = awaited(Client.gate)
     learner = awaited(Client.learner)
     request = awaited(Client.request)
-    _object = awaited(Client._object)
 
     async def iter_experiments(
         self, **filters: Unpack[ExperimentFilters]
@@ -124,7 +123,7 @@ class AsyncClient(BaseClient[httpx.AsyncClient]):
         tags: Mapping[str, str] | None = None,
     ) -> None:
         content = await self._run(self._calls.log(name, file, format, tags))
-        await asyncio.to_thread(write_log, file, content, overwrite)
+        await asyncio.to_thread(write_log, file, content, overwrite=overwrite)
 
     async def close(self) -> None:
         try:

@@ -40,7 +40,8 @@ class BaseClient(ABC, Generic[HTTP]):
         # Error messages show the address, so leave out the user and password that it may hold.
         self.url = str(address.copy_with(userinfo=b"")).rstrip("/")
         self._has_key = bool(key)
-        self.retries, self.notify = retries or Retries(), notify or _log.warning
+        self.retries = retries or Retries()
+        self.notify = notify or _log.warning
         self.outbox = outbox if isinstance(outbox, Outbox) or outbox is None else Outbox(outbox)
         # Certificates take 50 ms to load, and a plain address has none. Redirects are not followed.
         trust = verify if address.scheme == "https" else False

@@ -137,35 +137,43 @@ class ReplayError(ServiceError, title="The log does not replay"):
     """The log, applied again, gives another result: other code, another machine, or damage."""
 
 
-def neither_or_both(
-    loss_given: bool,
-    reward_given: bool,
+def wrong_feedback(
+    *,
+    has_loss: bool,
+    has_reward: bool,
+    has_preference: bool = False,
     loss: str = "loss",
     reward: str = "reward",
-    *,
-    preference_given: bool = False,
 ) -> tuple[str, str] | None:
     """The rule and the remedy for feedback without exactly one of loss, reward and preference; None
     if it has one.
 
-    >>> neither_or_both(True, False)
-    >>> neither_or_both(False, False)
+    Args:
+        has_loss: whether a loss is given.
+        has_reward: whether a reward is given.
+        has_preference: whether a preference is given.
+        loss: what the message calls the loss.
+        reward: what the message calls the reward.
+
+    >>> wrong_feedback(has_loss=True, has_reward=False)
+    >>> wrong_feedback(has_loss=False, has_reward=False)
     ('neither loss nor reward is given', 'give the loss of the explored arm, or its reward')
-    >>> neither_or_both(True, True, "--loss", "--reward")
-    ('--loss and --reward are both given', 'give the loss of the explored arm or its reward, not both')
+    >>> rule, remedy = wrong_feedback(has_loss=True, has_reward=True, loss="--loss")
+    >>> rule
+    '--loss and reward are both given'
+    >>> remedy
+    'give the loss of the explored arm or its reward, not both'
     """
-    if preference_given and (loss_given or reward_given):
-        rule = f"{loss if loss_given else reward} and a preference are both given"
+    if has_preference and (has_loss or has_reward):
+        rule = f"{loss if has_loss else reward} and a preference are both given"
         return rule, "give the preference between both arms, or the loss of the explored arm"
-    if preference_given or loss_given != reward_given:
+    if has_preference or has_loss != has_reward:
         return None
-    if loss_given:
+    if has_loss:
         rule = f"{loss} and {reward} are both given"
         return rule, "give the loss of the explored arm or its reward, not both"
-    return (
-        f"neither {loss} nor {reward} is given",
-        "give the loss of the explored arm, or its reward",
-    )
+    rule = f"neither {loss} nor {reward} is given"
+    return rule, "give the loss of the explored arm, or its reward"
 
 
 TEMPORARY = (429, 502, 503, 504)  # the same request may succeed later
@@ -231,8 +239,8 @@ class UndeliveredFeedback(ServiceError, status=503, title="Feedback was not deli
     >>> try:
     ...     nobody.feedback("1f2e-7", loss=0.25)
     ... except UndeliveredFeedback as error:
-    ...     print(error.items)
-    [Undelivered(decision='1f2e-7', loss=0.25, reward=None, arm=None, preference=None, judged=None, position=None, cost=None)]
+    ...     print([(item.decision, item.loss) for item in error.items])
+    [('1f2e-7', 0.25)]
     """
 
     def __init__(self, message: str, items: "list[Undelivered]") -> None:
@@ -260,7 +268,8 @@ def identified(error: ServiceError, request_id: str | None) -> ServiceError:
 
 def error_in(response: httpx.Response) -> ServiceError:
     """The error that a response describes."""
-    status, seconds = response.status_code, retry_after(response)
+    status = response.status_code
+    seconds = retry_after(response)
     try:
         content = response.json()
         return error_from(status, str(content["detail"]), str(content.get("title")), seconds)

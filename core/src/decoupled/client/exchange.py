@@ -136,7 +136,9 @@ def send(request: ApiRequest, endpoint: Endpoint) -> Exchange[httpx.Response]:
     error: ServiceError = Unreachable(
         f"{target}: no attempt is allowed; use Retries(attempts=1) or more"
     )
-    retries, compile_wait, attempt = endpoint.retries, CompileWait(endpoint), 0
+    retries = endpoint.retries
+    compile_wait = CompileWait(endpoint)
+    attempt = 0
     while attempt < retries.attempts:
         attempt += 1
         seconds = 0.0
@@ -190,15 +192,16 @@ def create(name: str, request: ApiRequest, endpoint: Endpoint) -> Exchange[dict[
     compile_wait = CompileWait(endpoint)
     while True:
         response = yield from send(request, endpoint)
-        found: dict[str, Any] = _json(request, endpoint, response)
-        if found.get("status") == "failed":
-            raise NotCompiled(str(found.get("problem")))
+        experiment: dict[str, Any] = _json(request, endpoint, response)
+        if experiment.get("status") == "failed":
+            raise NotCompiled(str(experiment.get("problem")))
         if response.status_code != 202:
-            return found
+            return experiment
         if compile_wait.over():
-            rule = f"was created, but its policy is not compiled after {endpoint.retries.compiling:g} s"
+            seconds = f"{endpoint.retries.compiling:g} s"
+            rule = f"was created, but its policy is not compiled after {seconds}"
             remedy = "to wait longer, create it again with the same settings"
             raise Compiling(f"experiment {name!r}: {rule}; {remedy}")
-        policy = found.get("policy_label", "its policy")
+        policy = experiment.get("policy_label", "its policy")
         reason = f"the service is compiling {policy} for experiment {name!r}; {HOW_LONG}"
         yield compile_wait.pause(retry_after(response), reason)

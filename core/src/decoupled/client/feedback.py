@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from ..base.files import flush_folder, remove_abandoned, write_atomically
 from ..base.validation import as_float, one_of
-from ..errors import ParameterError
+from ..errors import Message, ParameterError
 from ..learner.losses import PREFERENCES
 from .errors import (
     Compiling,
@@ -24,7 +24,7 @@ from .errors import (
     Unreachable,
     error_from,
     identified,
-    neither_or_both,
+    wrong_feedback,
 )
 from .exchange import ApiRequest, CompileWait, Endpoint, Exchange, send_for_json
 from .results import RemoteDecision
@@ -63,11 +63,11 @@ class Outbox:
         if self.path is None:
             with self._lock:
                 return list(self._items.values())
-        found = []
+        dated_items = []
         for file in self.path.glob(_FILES):
             with suppress(FileNotFoundError):  # another program has delivered it
-                found.append((file.stat().st_mtime_ns, file.name, _read(file)))
-        return [item for *_, item in sorted(found)]
+                dated_items.append((file.stat().st_mtime_ns, file.name, _read(file)))
+        return [item for _, _, item in sorted(dated_items)]
 
     def add(self, item: Undelivered) -> None:
         """Keep an item. If the outbox has a folder, the item is flushed to disk before this
@@ -83,10 +83,11 @@ class Outbox:
             ParameterError: if the outbox has other feedback for the same decision.
         """
         with self._lock:
-            kept = (
-                _kept(self.path, item) if self.path else self._items.setdefault(item.decision, item)
-            )
-        if kept != item:
+            if self.path is None:
+                stored = self._items.setdefault(item.decision, item)
+            else:
+                stored = _store(self.path, item)
+        if stored != item:
             rule = "the outbox has another loss for its explored arm; send only one"
             raise ParameterError(f"decision {item.decision!r}: {rule}")
 
@@ -111,7 +112,7 @@ def _file(folder: Path, decision: str) -> Path:
     return folder / f"{hashlib.sha256(decision.encode(errors='surrogatepass')).hexdigest()}.json"
 
 
-def _kept(folder: Path, item: Undelivered) -> Undelivered:
+def _store(folder: Path, item: Undelivered) -> Undelivered:
     """Write an item, unless there is one of the same decision; return what is there."""
     folder.mkdir(exist_ok=True)
     file = _file(folder, item.decision)
@@ -126,6 +127,7 @@ def _kept(folder: Path, item: Undelivered) -> Undelivered:
 
 
 def _read(file: Path) -> Undelivered:
+    """The item in a file of an outbox."""
     try:
         return Undelivered(**json.loads(file.read_bytes()))
     except (ValueError, TypeError) as error:
@@ -147,10 +149,13 @@ def checked_item(item: Undelivered) -> Undelivered:
     """Feedback that has exactly one of loss, reward and preference, or what a judge said and at
     most one; as plain numbers.
     """
-    given = (item.loss is not None, item.reward is not None)
-    wrong = neither_or_both(*given, preference_given=item.preference is not None)
-    if wrong is not None and (item.judged is None or any(given)):
-        raise ParameterError("feedback: {}; {}".format(*wrong))
+    has_loss = item.loss is not None
+    has_reward = item.reward is not None
+    has_preference = item.preference is not None
+    wrong = wrong_feedback(has_loss=has_loss, has_reward=has_reward, has_preference=has_preference)
+    if wrong is not None and (item.judged is None or has_loss or has_reward):
+        rule, remedy = wrong
+        raise ParameterError(Message(f"feedback: {rule}", remedy))
     if item.preference is not None:
         one_of("preference", item.preference, PREFERENCES)
     names = ["judged", "loss", "reward", "position", "cost"]
@@ -178,17 +183,19 @@ def deliver(items: Sequence[Undelivered], endpoint: Endpoint) -> Exchange[list[O
     """Send feedback in batches, and send again what has to wait until a policy is compiled."""
     results = yield from _send_batches(items, endpoint)
     compile_wait = CompileWait(endpoint)
-    while waiting := [place for place, each in enumerate(results) if isinstance(each, Compiling)]:
-        if compile_wait.over():
+    while not compile_wait.over():
+        waiting = [place for place, result in enumerate(results) if isinstance(result, Compiling)]
+        if not waiting:
             break
         yield compile_wait.pause(1.0, str(results[waiting[0]]))
-        again = yield from _send_batches([items[place] for place in waiting], endpoint)
-        for place, result in zip(waiting, again, strict=True):
+        resent = yield from _send_batches([items[place] for place in waiting], endpoint)
+        for place, result in zip(waiting, resent, strict=True):
             results[place] = result
     return results
 
 
 def _send_batches(items: Sequence[Undelivered], endpoint: Endpoint) -> Exchange[list[Outcome]]:
+    """Send feedback in batches, in their order; what follows a batch that failed is not sent."""
     results: list[Outcome] = []
     for start in range(0, len(items), BATCH):
         body = {"items": [item.to_json() for item in items[start : start + BATCH]]}
@@ -196,11 +203,12 @@ def _send_batches(items: Sequence[Undelivered], endpoint: Endpoint) -> Exchange[
             answer = yield from send_for_json(ApiRequest("POST", "/v1/feedback", body), endpoint)
         except NOT_DELIVERED as error:
             return results + [error] * (len(items) - start)
-        results += [_result(each) for each in answer["results"]]
+        results += [_outcome(content) for content in answer["results"]]
     return results
 
 
-def _result(content: dict[str, Any]) -> Outcome:
+def _outcome(content: dict[str, Any]) -> Outcome:
+    """What became of one item: the decision, or the error."""
     if content["status"] == 200:
         return RemoteDecision.of(content["decision"])
     problem = content["problem"]

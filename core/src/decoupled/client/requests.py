@@ -56,8 +56,9 @@ def as_json(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    """A value as JSON takes it."""
     if isinstance(value, Mapping):
-        return {str(arm): each for arm, each in value.items()}
+        return {str(arm): number for arm, number in value.items()}
     return value if value is None or isinstance(value, (str, int, float)) else list(value)
 
 
@@ -145,7 +146,7 @@ class DecideOptions(TypedDict, total=False):
             arm.
         why: whether to say why a contextual policy drew `exploit`.
 
-    >>> options: DecideOptions = {"available": ["small", "medium"], "idempotency_key": "request-4711"}
+    >>> options: DecideOptions = {"available": ["small", "medium"], "idempotency_key": "4711"}
     >>> client.decide("models", **options) == client.decide("models", **options)
     True
     >>> len({client.decide("models", key="session-17").exploit for _ in range(20)})
@@ -246,16 +247,16 @@ class Operations:
         # Every attempt carries the same one, so a lost answer does not draw a second decision.
         headers = {"Idempotency-Key": body.pop("idempotency_key", None) or str(uuid.uuid4())}
         request = ApiRequest("POST", f"{experiment_path(name)}/decisions", body, headers=headers)
-        found = yield from self.json(request)
+        content = yield from self.json(request)
         if count is None:
-            return RemoteDecision.of(found)
-        return [RemoteDecision.of(each) for each in found["decisions"]]
+            return RemoteDecision.of(content)
+        return [RemoteDecision.of(decision) for decision in content["decisions"]]
 
     def decision(self, id: str) -> Exchange[RemoteDecision]:
         return RemoteDecision.of((yield from self.json(ApiRequest("GET", decision_path(id)))))
 
-    def feedback(self, given: Undelivered) -> Exchange[RemoteDecision | None]:
-        item = checked_item(given)
+    def feedback(self, item: Undelivered) -> Exchange[RemoteDecision | None]:
+        item = checked_item(item)
         # With an outbox there is no need to wait until a policy is compiled.
         endpoint = self._endpoint if self._outbox is None else self._endpoint.without_compile_wait()
         try:
@@ -268,14 +269,14 @@ class Operations:
             self._outbox.add(item)
             return None
 
-    def label(self, given: Undelivered) -> Exchange[RemoteDecision]:
-        request = _put(checked_item(given), "label")
+    def label(self, item: Undelivered) -> Exchange[RemoteDecision]:
+        request = _put(checked_item(item), "label")
         return RemoteDecision.of((yield from send_for_json(request, self._endpoint)))
 
     def feedback_many(
         self, items: Sequence[Undelivered]
     ) -> Exchange[list[RemoteDecision | ServiceError]]:
-        return deliver([checked_item(each) for each in items], self._endpoint)
+        return deliver([checked_item(item) for item in items], self._endpoint)
 
     # The outbox
 
@@ -292,9 +293,8 @@ class Operations:
                 delivered.append(result)
             elif result.status not in TEMPORARY:
                 refused.append((item, result))
-        self._outbox.remove(
-            [each.id for each in delivered] + [item.decision for item, _ in refused]
-        )
+        self._outbox.remove([decision.id for decision in delivered])
+        self._outbox.remove([item.decision for item, _ in refused])
         return Flushed(delivered, refused, len(self._outbox))
 
     def close(self) -> Exchange[None]:
@@ -308,20 +308,25 @@ class Operations:
 
 
 def _by_text(by_arm: Mapping[Any, float]) -> dict[str, float]:
+    """Numbers by the texts of their arms, as JSON has names."""
     return {str(arm): value for arm, value in by_arm.items()}
 
 
-def _body(first: Json, more: Mapping[str, Any], known: frozenset[str]) -> Json:
-    """What was given, as JSON takes it; the service has a default for everything else."""
-    for name in more:
+def _body(fields: Json, options: Mapping[str, Any], known: frozenset[str]) -> Json:
+    """These fields and options, as JSON takes them, without those that are None.
+
+    The service has a default for everything else.
+    """
+    for name in options:
         if name not in known:
             raise TypeError(
                 f"unexpected keyword argument {name!r}; known are {', '.join(sorted(known))}"
             )
-    given = {name: value for name, value in {**first, **more}.items() if value is not None}
-    return {
-        name: _AS_JSON[name](value) if name in _AS_JSON else value for name, value in given.items()
-    }
+    body = {}
+    for name, value in {**fields, **options}.items():
+        if value is not None:
+            body[name] = _AS_JSON[name](value) if name in _AS_JSON else value
+    return body
 
 
 def tag_params(tags: Mapping[str, str] | None) -> dict[str, Any]:
@@ -400,6 +405,7 @@ _AS_JSON: dict[str, Callable[[Any], Any]] = {
     "baseline": _by_text,
     "context": dict,
     "advice": lambda advice: {
-        name: _by_text(each) if isinstance(each, Mapping) else each for name, each in advice.items()
+        name: _by_text(value) if isinstance(value, Mapping) else value
+        for name, value in advice.items()
     },
 }

@@ -23,14 +23,14 @@ def format_of(file: FilePath, format: str | None = None) -> Format:
     if suffix in _FORMATS:
         return _FORMATS[suffix]
     if format is not None:
-        rule, remedy = f"must be one of {', '.join(_FORMATS.values())}", "or leave it out"
-        raise ParameterError.of("format", format, rule, remedy)
+        rule = f"must be one of {', '.join(_FORMATS.values())}"
+        raise ParameterError.of("format", format, rule, "or leave it out")
     rule = f"its suffix names no format; known are {', '.join(_FORMATS)}"
     remedy = "use one of them, or give the format: csv or parquet"
     raise ParameterError.of("file", os.fspath(file), rule, remedy)
 
 
-def write_log(file: FilePath, content: bytes, overwrite: bool) -> None:
+def write_log(file: FilePath, content: bytes, *, overwrite: bool) -> None:
     """Write a log whole or not at all. A pipe or a device is written to, since it cannot be
     replaced.
     """

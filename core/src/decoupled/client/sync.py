@@ -109,7 +109,8 @@ class Client(BaseClient[httpx.Client]):
         >>> client.experiment("models")["arms"]
         ['small', 'medium', 'large']
         """
-        return self._object("GET", experiment_path(name))
+        answer: dict[str, Any] = self.request("GET", experiment_path(name))
+        return answer
 
     def iter_experiments(self, **filters: Unpack[ExperimentFilters]) -> Iterator[dict[str, Any]]:
         """Yield every experiment, page after page.
@@ -138,7 +139,8 @@ class Client(BaseClient[httpx.Client]):
             **filters: which decisions, and in which order: see `DecisionFilters`.
 
         >>> made = client.decide("models", count=3)
-        >>> [each.id for each in client.iter_decisions("models", sort="made_at")] == [each.id for each in made]
+        >>> ids = [decision.id for decision in made]
+        >>> [each.id for each in client.iter_decisions("models", sort="made_at")] == ids
         True
         """
         params = decision_params(filters)
@@ -162,7 +164,10 @@ class Client(BaseClient[httpx.Client]):
         >>> client.add_arms("models", ["huge"])["arms"]
         ['small', 'medium', 'large', 'huge']
         """
-        return self._object("POST", f"{experiment_path(name)}/arms", json={"arms": list(arms)})
+        answer: dict[str, Any] = self.request(
+            "POST", f"{experiment_path(name)}/arms", json={"arms": list(arms)}
+        )
+        return answer
 
     def retire_arms(self, name: str, arms: Sequence[Arm]) -> dict[str, Any]:
         """Retire arms: no later decision names them.
@@ -177,9 +182,10 @@ class Client(BaseClient[httpx.Client]):
         >>> client.retire_arms("models", ["small"])["arms"]
         ['medium', 'large']
         """
-        return self._object(
+        answer: dict[str, Any] = self.request(
             "POST", f"{experiment_path(name)}/arms/retire", json={"arms": list(arms)}
         )
+        return answer
 
     # Guardrails and budgets
 
@@ -196,7 +202,10 @@ class Client(BaseClient[httpx.Client]):
         >>> client.change_guardrails("models", floors={"small": 0.1})["guardrails"]["floors"]
         {'small': 0.1}
         """
-        return self._object("PATCH", f"{experiment_path(name)}/guardrails", json=as_json(changes))
+        answer: dict[str, Any] = self.request(
+            "PATCH", f"{experiment_path(name)}/guardrails", json=as_json(changes)
+        )
+        return answer
 
     def pin(self, name: str, arm: Arm) -> dict[str, Any]:
         """Exploit this arm in every decision from now on: the kill switch. Exploring and learning
@@ -231,7 +240,10 @@ class Client(BaseClient[httpx.Client]):
         >>> client.set_budget("models", share=0.01)["budget"]["share"]
         0.01
         """
-        return self._object("PUT", f"{experiment_path(name)}/budget", json=as_json(limits))
+        answer: dict[str, Any] = self.request(
+            "PUT", f"{experiment_path(name)}/budget", json=as_json(limits)
+        )
+        return answer
 
     # Decisions
 
@@ -419,7 +431,8 @@ class Client(BaseClient[httpx.Client]):
         >>> made = client.create("shown", arms=["a", "b"], labels=dc.Labels(share=0.1))
         >>> decision = client.decide("shown")
         >>> judged = client.feedback(decision, judged=0.25)
-        >>> client.keep_pair(decision, request="Say hello.", exploit="Hello!", explore="Hi.")["id"] == decision.id
+        >>> pair = client.keep_pair(decision, request="Hello?", exploit="Hello!", explore="Hi.")
+        >>> pair["id"] == decision.id
         True
         """
         body: dict[str, Any] = {
@@ -429,7 +442,10 @@ class Client(BaseClient[httpx.Client]):
             "explore": explore,
         }
         body |= {"low": low, "high": high, "keep_days": keep_days}
-        return self._object("PUT", f"{decision_path(id_of(decision))}/pair", json=body)
+        answer: dict[str, Any] = self.request(
+            "PUT", f"{decision_path(id_of(decision))}/pair", json=body
+        )
+        return answer
 
     def flush(self) -> Flushed:
         """Send everything in the outbox.
@@ -461,7 +477,10 @@ class Client(BaseClient[httpx.Client]):
         [0.333, 0.333, 0.333]
         """
         params = {} if context is None else {"context": json.dumps(dict(context))}
-        return self._object("GET", f"{experiment_path(name)}/state", params=params)
+        answer: dict[str, Any] = self.request(
+            "GET", f"{experiment_path(name)}/state", params=params
+        )
+        return answer
 
     def verdict(self, name: str) -> dict[str, Any]:
         """Return which arm is best, as far as that is decided, with the mean loss of each arm and
@@ -476,7 +495,8 @@ class Client(BaseClient[httpx.Client]):
         >>> client.verdict("models")["text"]
         'too early: nothing was observed'
         """
-        return self._object("GET", f"{experiment_path(name)}/verdict")
+        answer: dict[str, Any] = self.request("GET", f"{experiment_path(name)}/verdict")
+        return answer
 
     def gate(
         self,
@@ -508,7 +528,8 @@ class Client(BaseClient[httpx.Client]):
         params: dict[str, Any] = {"arm": str(arm), "margin": margin, "when": when, "closed": "200"}
         if against is not None:
             params["against"] = str(against)
-        return self._object("GET", f"{experiment_path(name)}/gate", params=params)
+        answer: dict[str, Any] = self.request("GET", f"{experiment_path(name)}/gate", params=params)
+        return answer
 
     def log(
         self,
@@ -534,7 +555,8 @@ class Client(BaseClient[httpx.Client]):
         >>> file.read_text().split(",")[:3]
         ['id', 'seq', 'mode']
         """
-        write_log(file, self._run(self._calls.log(name, file, format, tags)), overwrite)
+        content = self._run(self._calls.log(name, file, format, tags))
+        write_log(file, content, overwrite=overwrite)
 
     def learner(self, name: str) -> str:
         """Return what an experiment has learned, with its random stream, as the text that
@@ -581,7 +603,8 @@ class Client(BaseClient[httpx.Client]):
 
         >>> client.request("POST", "/v1/experiments/models/archive")["status"]
         'archived'
-        >>> [entry["action"] for entry in client.request("GET", "/v1/audit", params={"limit": 2})["entries"]]
+        >>> audit = client.request("GET", "/v1/audit", params={"limit": 2})
+        >>> [entry["action"] for entry in audit["entries"]]
         ['experiment.archive', 'experiment.create']
         """
         call = ApiRequest(method, path, json, dict(params or {}), dict(headers or {}), content)
@@ -607,11 +630,6 @@ class Client(BaseClient[httpx.Client]):
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-    def _object(self, method: str, path: str, /, **parts: Any) -> dict[str, Any]:
-        """A request whose answer is an object of JSON."""
-        answer: dict[str, Any] = self.request(method, path, **parts)
-        return answer
 
     def _run(self, exchange: Exchange[T]) -> T:
         reply: Received = None

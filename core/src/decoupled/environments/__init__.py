@@ -1,4 +1,4 @@
-"""Environments: one file each, read when its environment is first used. `__init__.pyi` lists them."""
+"""Environments, each read when it is first used. `__init__.pyi` lists them."""
 
 from ..base.lazy import attach
 

@@ -1,5 +1,5 @@
-# Every environment of the package, one line each: its export, its page of the documentation and its tests follow.
-# Type checkers read this file, and so does the package at run time: see base/lazy.py.
+# Every environment of the package, one line each. Its export, its page of the documentation and its
+# tests follow. Type checkers read this file, and so does the package at run time: see base/lazy.py.
 from .adaptive import AdaptiveAlternating as AdaptiveAlternating
 from .adaptive import PunishLast as PunishLast
 from .base import Adversary as Adversary

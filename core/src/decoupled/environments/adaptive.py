@@ -87,8 +87,10 @@ def punish_losses(params: PunishParams, memory: Memory, t: int, out: Floats) -> 
     among them.
     """
     window = int(params.window)
-    arms, best = len(out), int(params.best)
-    punished, most = -1, 0
+    arms = len(out)
+    best = int(params.best)
+    punished = -1
+    most = 0
     if t > 0:
         # If several arms were exploited equally often, punish the one exploited last.
         punished = memory.ints[(t - 1) % window]
@@ -96,7 +98,8 @@ def punish_losses(params: PunishParams, memory: Memory, t: int, out: Floats) -> 
     for arm in range(arms):
         out[arm] = params.level - (params.gap if arm == best else 0.0)
         if memory.ints[window + arm] > most:
-            punished, most = arm, memory.ints[window + arm]
+            punished = arm
+            most = memory.ints[window + arm]
     if punished >= 0:
         out[punished] = 1.0
 

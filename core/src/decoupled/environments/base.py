@@ -97,6 +97,7 @@ def set_gap_below_level(environment: Environment, remedy: str) -> None:
 
 def set_best(environment: Environment) -> None:
     """Validate `best`, the number of an arm."""
-    if (best := set_whole(environment, "best", 0, "the default is 0")) >= environment.arms:
+    best = set_whole(environment, "best", 0, "the default is 0")
+    if best >= environment.arms:
         rule = f"must be below arms = {environment.arms}"
         raise ParameterError.of("best", best, rule, "arms are numbered from 0")

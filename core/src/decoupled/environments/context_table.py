@@ -10,9 +10,9 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from ..base.arrays import Floats, Ints
+from ..base.arrays import Floats, Ints, ceil_div
 from ..base.validation import is_missing, kind_of, one_of
-from ..errors import ParameterError, near_name, shown
+from ..errors import Message, ParameterError, near_name, shown
 from ..kernels.random.sampling import NONE
 from ..kernels.rounds import Table
 from .loss_table import Recorded, checked_rows, read_table
@@ -44,13 +44,15 @@ class ContextTable(Recorded):
             is shuffled.
 
     >>> import decoupled as dc
-    >>> losses, subjects = [[0.1, 0.9], [0.8, 0.2], [0.3, 0.6]], ["law", "art", "law"]
-    >>> table = dc.environments.ContextTable(losses, {"subject": subjects, "tokens": [120, 80, 300]})
-    >>> table, table.segments
-    (ContextTable(losses=<3 x 2>, context=<subject, tokens>, segments=('subject',), order='given'), ('subject',))
+    >>> losses = [[0.1, 0.9], [0.8, 0.2], [0.3, 0.6]]
+    >>> context = {"subject": ["law", "art", "law"], "tokens": [120, 80, 300]}
+    >>> table = dc.environments.ContextTable(losses, context)
+    >>> table.label, table.segments
+    ('ContextTable(3 rows, 2 arms)', ('subject',))
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "log.csv"
-    >>> _ = path.write_text("subject,tokens,small,large\nlaw,120,0.1,0.9\nart,80,0.8,0.2\nlaw,300,0.3,0.6\n")
+    >>> lines = ["law,120,0.1,0.9", "art,80,0.8,0.2", "law,300,0.3,0.6"]
+    >>> _ = path.write_text("\n".join(["subject,tokens,small,large", *lines]))
     >>> dc.environments.ContextTable(path, ["subject", "tokens"]) == table
     True
     """
@@ -61,22 +63,23 @@ class ContextTable(Recorded):
     order: str = "given"
 
     def __post_init__(self) -> None:
-        given: object = self.context
+        context: object = self.context
         if isinstance(self.losses, (str, os.PathLike)):
-            losses, columns = read_table(self.losses, _names("context", given))
+            losses, columns = read_table(self.losses, _names("context", context))
         else:
-            losses, columns = checked_rows("losses", self.losses), _columns(given)
-        context = {
+            losses = checked_rows("losses", self.losses)
+            columns = _columns(context)
+        checked = {
             name: _checked_column(name, values, len(losses)) for name, values in columns.items()
         }
         losses.setflags(write=False)
         set_value = object.__setattr__
         set_value(self, "losses", losses)
-        set_value(self, "context", context)
-        set_value(self, "segments", _checked_segments(self.segments, context))
+        set_value(self, "context", checked)
+        set_value(self, "segments", _checked_segments(self.segments, checked))
         one_of("order", self.order, ORDERS)
         content = hashlib.sha256(
-            json.dumps([losses.shape, context, self.segments, self.order]).encode()
+            json.dumps([losses.shape, checked, self.segments, self.order]).encode()
         )
         content.update(losses.tobytes())
         set_value(self, "_digest", content.hexdigest())
@@ -94,7 +97,8 @@ class ContextTable(Recorded):
 
     def __repr__(self) -> str:
         return (
-            f"ContextTable(losses=<{len(self.losses)} x {self.arms}>, context=<{', '.join(self.context)}>, "
+            f"ContextTable(losses=<{len(self.losses)} x {self.arms}>, "
+            f"context=<{', '.join(self.context)}>, "
             f"segments={self.segments}, order={self.order!r})"
         )
 
@@ -118,7 +122,9 @@ class ContextTable(Recorded):
             return np.resize(np.arange(rows), horizon)
         words = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(run, ORDER)))
         # Sorting random words: NumPy may change how it permutes, but never these.
-        passes = [words.random_raw(rows).argsort(kind="stable") for _ in range(-(-horizon // rows))]
+        passes = [
+            words.random_raw(rows).argsort(kind="stable") for _ in range(ceil_div(horizon, rows))
+        ]
         return np.concatenate(passes)[:horizon]
 
     def segment_at(self, segments: Sequence[str]) -> Ints:
@@ -141,7 +147,8 @@ class ContextTable(Recorded):
             row_at: the row of each round.
 
         >>> table = ContextTable.examples()[0]
-        >>> round(table.available(table.row_at(horizon=3, seed=0, run=0)), 6)    # 1.2 and 0.1 + 0.2 + 0.3
+        >>> row_at = table.row_at(horizon=3, seed=0, run=0)
+        >>> round(table.available(row_at), 6)  # the best arm loses 1.2, and the best arms 0.6
         0.6
         """
         numbers = self.segment_at(self.segments)
@@ -158,80 +165,81 @@ class ContextTable(Recorded):
         return np.array([np.nan if value is None else float(value) for value in self.context[name]])
 
 
-@lru_cache(maxsize=16)  # every run asks for the same
+@lru_cache(maxsize=16)  # every run needs the same
 def _segment_at(table: ContextTable, segments: tuple[str, ...]) -> Ints:
-    found: dict[tuple[object, ...], int] = {}
+    """`ContextTable.segment_at`, remembered."""
     columns = [map(_segment_value, table.context[name]) for name in segments]
     keys = zip(*columns, strict=True) if columns else [()] * len(table.losses)
-    numbers = np.array([found.setdefault(key, len(found)) for key in keys], np.int64)
+    number_of: dict[tuple[object, ...], int] = {}
+    numbers = np.array([number_of.setdefault(key, len(number_of)) for key in keys], np.int64)
     numbers.setflags(write=False)
     return numbers
 
 
 def _segment_value(value: object) -> object:
-    """What tells a segment from another, as in a learner: a whole number is the same as its digits."""
-    return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    """What tells a segment from another, as in a learner: a number is the same as its digits."""
+    if value is None:
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _names(argument: str, given: Any) -> tuple[str, ...]:
-    rule, remedy = "must be a list of names of columns", 'such as ["subject"]'
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ParameterError.of(argument, given, rule, remedy)
-    names = tuple(given)
-    for name in names:
-        if not isinstance(name, str) or names.count(name) > 1:
+def _names(argument: str, names: Any) -> tuple[str, ...]:
+    """The names of columns that the caller gave as this argument."""
+    rule = "must be a list of names of columns"
+    remedy = 'such as ["subject"]'
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise ParameterError.of(argument, names, rule, remedy)
+    listed = tuple(names)
+    for name in listed:
+        if not isinstance(name, str) or listed.count(name) > 1:
             raise ParameterError.of(argument, name, f"{rule}, each once", remedy)
-    return names
+    return listed
 
 
-def _columns(given: Any) -> dict[str, Any]:
-    if not isinstance(given, Mapping):
-        rule, remedy = (
-            "must be a mapping of names to columns",
-            'such as {"subject": ["law", "art"]}',
-        )
-        raise ParameterError.of("context", given, rule, remedy)
-    return {name: given[name] for name in _names("context", given)}
+def _columns(context: Any) -> dict[str, Any]:
+    """The columns of a context by name."""
+    if not isinstance(context, Mapping):
+        remedy = 'such as {"subject": ["law", "art"]}'
+        rule = "must be a mapping of names to columns"
+        raise ParameterError.of("context", context, rule, remedy)
+    return {name: context[name] for name in _names("context", context)}
 
 
 def _checked_column(name: str, values: Any, rows: int) -> tuple[object, ...]:
+    """A column with one value of a permitted type for each of so many rows."""
     listed = values.tolist() if hasattr(values, "tolist") else values
     if not isinstance(listed, list | tuple) or len(listed) != rows:
-        found = f"{len(listed)} values" if isinstance(listed, list | tuple) else kind_of(values)
-        raise ParameterError(
-            f"context[{name!r}]: is {found}, and there are {rows} rounds; give a list of one value for each round"
-        )
-    plain = [each.item() if isinstance(each, np.generic) else each for each in listed]
+        what = f"{len(listed)} values" if isinstance(listed, list | tuple) else kind_of(values)
+        problem = f"context[{name!r}]: is {what}, and there are {rows} rounds"
+        raise ParameterError(Message(problem, "give a list of one value for each round"))
+    plain = [value.item() if isinstance(value, np.generic) else value for value in listed]
     for row, value in enumerate(plain):
-        good = value is None or isinstance(value, str | bool | int | float)
-        if not good or (isinstance(value, float) and not np.isfinite(value)):
+        is_allowed = value is None or isinstance(value, str | bool | int | float)
+        if not is_allowed or (isinstance(value, float) and not np.isfinite(value)):
             rule = f"must be {_KINDS}, and finite"
-            remedy = (
-                "use None for a missing value"
-                if is_missing(value)
-                else "drop the row or correct it"
-            )
+            remedy = "drop the row or correct it"
+            if is_missing(value):
+                remedy = "use None for a missing value"
             raise ParameterError.of(f"context[{name!r}][{row}]", value, rule, remedy)
     return tuple(_of_one_kind(plain))
 
 
 def _of_one_kind(values: list[Any]) -> list[Any]:
     """The same with all numbers as floats if one is a fraction, and as whole numbers otherwise."""
-    whole = all(value.is_integer() for value in values if isinstance(value, float))
-    return [
-        (int if whole else float)(value) if type(value) in (int, float) else value
-        for value in values
-    ]
+    has_fraction = any(not value.is_integer() for value in values if isinstance(value, float))
+    kind: type[Any] = float if has_fraction else int
+    return [kind(value) if type(value) in (int, float) else value for value in values]
 
 
-def _checked_segments(given: Any, context: Mapping[str, tuple[object, ...]]) -> tuple[str, ...]:
-    if given is None:
+def _checked_segments(segments: Any, context: Mapping[str, tuple[object, ...]]) -> tuple[str, ...]:
+    """The columns that make segments; by default, those without numbers."""
+    if segments is None:
         return tuple(
             name
             for name, values in context.items()
             if all(value is None or isinstance(value, str | bool) for value in values)
         )
-    names = _names("segments", given)
+    names = _names("segments", segments)
     check_columns(context, names)
     return names
 
@@ -257,6 +265,7 @@ def check_columns(
 def _column(
     argument: str, name: str, context: Mapping[str, tuple[object, ...]]
 ) -> tuple[object, ...]:
+    """A column of a context, which an argument names."""
     if name not in context:
         rule = "is not a column of the context"
         raise ParameterError.of(argument, name, rule, near_name(name, context))

@@ -15,7 +15,7 @@ import numpy as np
 from ..base.arrays import Floats
 from ..base.tables import as_numbers, as_values, broken, read_columns
 from ..base.validation import as_loss, is_missing, is_number, kind_of, one_of, set_number
-from ..errors import ParameterError, near_name
+from ..errors import Message, ParameterError, near_name
 from ..kernels.random.sampling import KINDS
 from ..kernels.rounds import Table
 from .base import Environment
@@ -30,23 +30,28 @@ def checked_cells(array: Any, place: Callable[[int, int], str]) -> Floats:
             if number is None:
                 raise _bad_cell(place(row, arm), value)
             losses[row, arm] = number
-    outside = ~((losses >= 0.0) & (losses <= 1.0))  # NaN is outside too
-    if outside.any():
-        row, arm = (int(number) for number in np.argwhere(outside)[0])
+    is_outside = ~((losses >= 0.0) & (losses <= 1.0))  # NaN is outside too
+    if is_outside.any():
+        row, arm = np.argwhere(is_outside)[0].tolist()
         raise _bad_cell(place(row, arm), float(losses[row, arm]))
     return losses
 
 
 def _bad_cell(place: str, value: object) -> ParameterError:
+    """The error for a cell of a table that is no loss."""
+    rule = "must lie in [0, 1]"
+    remedy = "rescale the losses"
     if is_missing(value):
         rule = "is missing, and every row needs the loss of every arm"
-        remedy = "drop the row or fill it in; if only the arm tried was recorded, use Learner.replay() instead"
+        remedy = (
+            "drop the row or fill it in; if only the arm tried was recorded, use Learner.replay() "
+            "instead"
+        )
     elif isinstance(value, float) and math.isinf(value):
-        rule, remedy = "must lie in [0, 1]", "drop the row or correct it"
+        remedy = "drop the row or correct it"
     elif not is_number(value):
-        rule, remedy = f"is {kind_of(value)}", "give a number in [0, 1]"
-    else:
-        rule, remedy = "must lie in [0, 1]", "rescale the losses"
+        rule = f"is {kind_of(value)}"
+        remedy = "give a number in [0, 1]"
     return ParameterError.of(place, value, rule, remedy)
 
 
@@ -114,6 +119,7 @@ def _is_number(text: str) -> bool:
 
 
 def _losses_of(columns: dict[str, Any], file: str) -> Floats:
+    """The losses of a file, rows x arms."""
     names = list(columns)
     if len(columns[names[0]]) == 0:
         raise broken(file, "has names but no losses", "add a line of losses for each round")
@@ -159,7 +165,7 @@ class LossTable(Recorded):
     'bernoulli'
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "log.csv"
-    >>> _ = path.write_text("left,right\n0.1,0.9\n0.8,0.2\n")  # the arms' names, then a line for each round
+    >>> _ = path.write_text("left,right\n0.1,0.9\n0.8,0.2\n")  # names, then a line for each round
     >>> dc.environments.LossTable(path) == log
     True
     """
@@ -170,15 +176,15 @@ class LossTable(Recorded):
     concentration: float = 10.0
 
     def __post_init__(self) -> None:
-        recorded = isinstance(self.rows, (str, os.PathLike))
-        rows = read_table(self.rows)[0] if recorded else checked_rows("rows", self.rows)
+        is_file = isinstance(self.rows, (str, os.PathLike))
+        rows = read_table(self.rows)[0] if is_file else checked_rows("rows", self.rows)
         index = _checked_index(self.index, len(rows))
         rows.setflags(write=False)
         index.setflags(write=False)
         object.__setattr__(self, "rows", rows)
         object.__setattr__(self, "index", index)
         if self.noise is None:
-            object.__setattr__(self, "noise", "none" if recorded else "bernoulli")
+            object.__setattr__(self, "noise", "none" if is_file else "bernoulli")
         one_of("noise", self.noise, KINDS)
         concentration = set_number(self, "concentration", 0.0, math.inf, "the default is 10")
         content = hashlib.sha256(repr((rows.shape, self.noise, concentration)).encode())
@@ -212,6 +218,7 @@ class LossTable(Recorded):
 
 
 def _as_array(values: Any, kind: Any = None) -> Any:
+    """Values as an array; an empty one if they do not make one."""
     try:
         return np.asarray(values, kind)
     except (TypeError, ValueError):  # rows of different lengths
@@ -225,36 +232,34 @@ def checked_rows(name: str, rows: Any) -> Floats:
         array = _as_array(rows, object)
     if array.ndim != 2 or len(array) < 1 or array.shape[1] < 2:
         _refuse_ragged(name, rows)
-        raise ParameterError(
-            f"{name}: must be rows x arms of numbers, with at least two arms; give a 2-D array"
-        )
+        rule = "must be rows x arms of numbers, with at least two arms"
+        raise ParameterError(Message(f"{name}: {rule}", "give a 2-D array"))
     return checked_cells(array, lambda row, arm: f"{name}[{row}][{arm}]")
 
 
 def _refuse_ragged(name: str, rows: Any) -> None:
+    """Raise an error that names the row whose length differs, if that is what is wrong."""
     if not isinstance(rows, Sequence):
         return
-    if not all(
-        isinstance(row, (Sequence, np.ndarray)) and not isinstance(row, str) for row in rows
-    ):
-        return
+    for row in rows:
+        if isinstance(row, str) or not isinstance(row, (Sequence, np.ndarray)):
+            return
     lengths = [len(row) for row in rows]
     for place, length in enumerate(lengths):
         if length != lengths[0]:
-            raise ParameterError(
-                f"{name}[{place}]: has length {length}, and {name}[0] has length {lengths[0]}; "
-                "give every row one loss for each arm"
-            )
+            rule = f"has length {length}, and {name}[0] has length {lengths[0]}"
+            remedy = "give every row one loss for each arm"
+            raise ParameterError(Message(f"{name}[{place}]: {rule}", remedy))
 
 
 def _checked_index(index: Any, rows: int) -> Any:
+    """The row of each round; by default each row once."""
     if index is None:
         return np.arange(rows, dtype=np.int64)
     array = _as_array(index)
     if array.ndim != 1 or len(array) < 1 or array.dtype.kind not in "iu":
-        raise ParameterError(
-            "index: must be a list of row numbers, one per round; leave it out for row t in round t"
-        )
+        problem = "index: must be a list of row numbers, one per round"
+        raise ParameterError(Message(problem, "leave it out for row t in round t"))
     if array.min() < 0 or array.max() >= rows:
         wrong = int(array[(array < 0) | (array >= rows)][0])
         rule = f"must be a row number from 0 to {rows - 1}"

@@ -3,14 +3,14 @@ levels, a large catalogue.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from ..base.arrays import Floats
-from ..base.validation import numbers_within, set_number, set_whole
+from ..base.validation import as_float, set_number, set_whole
 from ..errors import ParameterError
 from ..kernels.rounds import Table
 from .base import Environment, set_gap_below_level
@@ -32,8 +32,7 @@ class Bernoulli(Environment):
     rewards: Sequence[float] = field(metadata={"depth": 1})
 
     def __post_init__(self) -> None:
-        rewards = numbers_within("rewards", self.rewards, 2, "give the mean reward of each arm")
-        object.__setattr__(self, "rewards", rewards)
+        object.__setattr__(self, "rewards", _checked_rewards(self.rewards))
 
     @property
     def label(self) -> str:
@@ -51,6 +50,18 @@ class Bernoulli(Environment):
 
     def table(self, horizon: int) -> Table:
         return Table(1.0 - np.array([self.rewards]), np.zeros(horizon, np.int64))
+
+
+def _checked_rewards(rewards: Any) -> tuple[float, ...]:
+    """The mean reward of each arm, of two or more arms."""
+    # A set has no order that arms could be numbered by.
+    is_ordered = isinstance(rewards, Iterable) and not isinstance(rewards, (set, frozenset))
+    numbers = [as_float(reward) for reward in rewards] if is_ordered else []
+    means = [number for number in numbers if number is not None and 0.0 <= number <= 1.0]
+    if len(means) < 2 or len(means) < len(numbers):
+        rule = "must be 2 numbers or more, each in [0, 1]"
+        raise ParameterError.of("rewards", rewards, rule, "give the mean reward of each arm")
+    return tuple(means)
 
 
 @dataclass(frozen=True)
@@ -137,13 +148,15 @@ class Alternating(Environment):
         rows[1] = 1.0
         rows[1, 0] = 1.0 - self.gap
         row_at = np.empty(horizon, np.int64)
-        start, phase = 0, 1
+        start = 0
+        phase = 1
         while start < horizon:
             # Past the horizon the exact length does not matter, and a large power would overflow.
-            past = phase * math.log(self.growth) > math.log(horizon) + 1.0
-            length = horizon if past else math.floor(self.growth**phase)
+            is_past = phase * math.log(self.growth) > math.log(horizon) + 1.0
+            length = horizon if is_past else math.floor(self.growth**phase)
             row_at[start : start + length] = (phase - 1) % 2
-            start, phase = start + length, phase + 1
+            start += length
+            phase += 1
         return Table(rows, row_at)
 
 

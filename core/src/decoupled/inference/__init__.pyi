@@ -9,8 +9,8 @@ from .evaluation import evaluate as evaluate
 from .evaluation import wrong_propensities as wrong_propensities
 from .judging import JudgeReport as JudgeReport
 from .judging import JudgeSums as JudgeSums
-from .judging import beside as beside
 from .judging import judge_report as judge_report
+from .judging import verdict_with_judge as verdict_with_judge
 from .log_columns import Log as Log
 from .log_columns import columns_of as columns_of
 from .log_columns import matches as matches
@@ -20,7 +20,7 @@ from .ordering import MOST_PATIENCE as MOST_PATIENCE
 from .ordering import PATIENCE as PATIENCE
 from .ordering import PATIENCE_OF_LOGS as PATIENCE_OF_LOGS
 from .ordering import Awaited as Awaited
-from .ordering import settled as settled
+from .ordering import iter_settled as iter_settled
 from .sequences import Sequences as Sequences
 from .sums import most_segments as most_segments
 from .sums import share_of_segment as share_of_segment

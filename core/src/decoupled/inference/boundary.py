@@ -24,12 +24,12 @@ from ..base.arrays import Floats
 # Powers of two: the best bet for a spread V is about 4 / sqrt(V), so these serve up to V = 10^10.
 BETS: Floats = np.power(0.5, np.arange(1.0, 17.0))
 GUESSES: Floats = np.linspace(0.0, 1.0, 5)
-_NEWTON = (
-    30  # steps at most; it converges from below, so that stopping early only widens an interval
-)
+# At most. Newton's method converges from below, so stopping early only widens an interval.
+_NEWTON_STEPS = 30
 
 
 def _psi(bets: Floats, guesses: Floats) -> Floats:
+    """The price of a bet, psi(lam, g), for each pair of a bet and a guess."""
     scaled = bets * guesses
     with np.errstate(divide="ignore", invalid="ignore"):
         exact = (-np.log1p(-scaled) - scaled) / guesses**2
@@ -84,7 +84,7 @@ def lower_difference(
 
 
 def _terms(
-    squares: Floats, total: Floats, count: Floats, of_difference: bool
+    squares: Floats, total: Floats, count: Floats, *, of_difference: bool
 ) -> tuple[Floats, Floats]:
     """The bets, and what each of them pays for the spread, with the logarithm of its share."""
     if of_difference:
@@ -126,16 +126,19 @@ def log_sum_exp(exponents: Floats) -> tuple[Floats, Floats]:
     return (top + np.log(sums))[..., 0], terms / sums
 
 
-def _lower(count: Any, total: Any, squares: Any, risk: Any, of_difference: bool) -> Floats:
-    given = np.broadcast_arrays(count, total, squares, risk)
-    n, s, q, chance = (np.asarray(each, np.float64).ravel() for each in given)
-    bounds = np.full(n.shape, -np.inf)
-    known: NDArray[np.bool_] = n > 0.0
-    if known.any():
-        n, s, q, goal = n[known], s[known], q[known], -np.log(chance[known])
-        bets, price = _terms(q, s, n, of_difference)
-        bounds[known] = root(bets, bets * s[:, None] - price, n, goal)
-    return bounds.reshape(given[0].shape)
+def _lower(count: Any, total: Any, squares: Any, risk: Any, *, of_difference: bool) -> Floats:
+    """The lower bound of each mean; minus infinity where nothing was seen."""
+    sums = np.broadcast_arrays(count, total, squares, risk)
+    counts, totals, all_squares, risks = (np.asarray(values, np.float64).ravel() for values in sums)
+    bounds = np.full(counts.shape, -np.inf)
+    is_seen: NDArray[np.bool_] = counts > 0.0
+    if is_seen.any():
+        counts = counts[is_seen]
+        totals = totals[is_seen]
+        bets, price = _terms(all_squares[is_seen], totals, counts, of_difference=of_difference)
+        log_wealth_at_zero = bets * totals[:, None] - price
+        bounds[is_seen] = root(bets, log_wealth_at_zero, counts, -np.log(risks[is_seen]))
+    return bounds.reshape(sums[0].shape)
 
 
 def root(bets: Floats, at_zero: Floats, count: Floats, goal: Floats) -> Floats:
@@ -147,7 +150,7 @@ def root(bets: Floats, at_zero: Floats, count: Floats, goal: Floats) -> Floats:
     """
     slopes = bets * count[:, None]
     mean: Floats = ((at_zero - goal[:, None]) / slopes).max(axis=1)
-    for _ in range(_NEWTON):
+    for _ in range(_NEWTON_STEPS):
         logarithm, weights = log_sum_exp(at_zero - slopes * mean[:, None])
         step = (logarithm - goal) / (weights * slopes).sum(axis=1)
         mean = mean + np.maximum(step, 0.0)
@@ -185,8 +188,9 @@ class Interval(NamedTuple):
             difference: whether it is the interval of a difference of two losses, which scaling does
                 not shift.
         """
-        start, width = 0.0 if difference else low, high - low
-        return Interval(*(start + width * each for each in self))
+        start = 0.0 if difference else low
+        width = high - low
+        return Interval(*(start + width * end for end in self))
 
     @classmethod
     def around(cls, estimate: float, low: float, high: float) -> "Interval":
@@ -197,5 +201,6 @@ class Interval(NamedTuple):
             low: the lower end.
             high: the upper end.
         """
-        low, high = float(low), float(max(low, high))
+        low = float(low)
+        high = max(low, float(high))
         return cls(min(max(float(estimate), low), high), low, high)

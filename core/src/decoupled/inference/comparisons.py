@@ -18,11 +18,12 @@ from .sums import Best, Shown, Sums
 Basis: TypeAlias = Literal["running", "paired", "stationary"]
 """What a verdict compares arms by; see `Verdict`."""
 
-_ROUNDED = 1.0 + 1e-9  # what was won is compared as a product, and here as a sum of logarithms
+# What was won is compared as a product there, and as a sum of logarithms here.
+_ROUNDING = 1.0 + 1e-9
 _FARTHEST = 1e6  # times the observations so far that a look ahead reaches
 
 
-def basis_of(sums: Sums, drift: bool) -> Basis:
+def basis_of(sums: Sums, *, drift: bool) -> Basis:
     """How arms are compared: two by two if losses may drift and a law of exploration was known."""
     if not drift:
         return "stationary"
@@ -30,63 +31,68 @@ def basis_of(sums: Sums, drift: bool) -> Basis:
 
 
 def chances(sums: Sums, live: Ints, basis: Basis) -> Floats:
-    """For each of the arms, the smallest risk at which it is shown now that another one is better."""
+    """For each of the arms, the smallest risk at which another one is shown now to be better."""
     if basis == "stationary":
         rival, evidence = _against_lowest(sums, live)
         return _risks(evidence) / sums.share_of_pairs(live, rival)
-    found = np.ones(len(live))
+    smallest = np.ones(len(live))
     slots = sums.pairs.slots(live.tolist())
-    with_slot = slots >= 0
-    here = live[with_slot]
-    if len(here) > 1:
-        shared = np.stack([sums.share_of_pairs(here, rival) for rival in here.tolist()], axis=1)
-        risks = _risks(sums.pairs.evidence(slots[with_slot], slots[with_slot])) / shared
+    has_slot = slots >= 0
+    followed = live[has_slot]
+    if len(followed) > 1:
+        shares = np.stack([sums.share_of_pairs(followed, arm) for arm in followed.tolist()], axis=1)
+        risks = _risks(sums.pairs.evidence(slots[has_slot], slots[has_slot])) / shares
         np.fill_diagonal(risks, 1.0)
-        found[with_slot] = risks.min(axis=1)
-    if not with_slot.all():
+        smallest[has_slot] = risks.min(axis=1)
+    if not has_slot.all():
         evidence, _ = _evidence_apart(sums, live)
-        found = np.minimum(found, _risks(evidence.max(axis=1)) / sums.share_of_new_pairs())
-    return found
+        apart = _risks(evidence.max(axis=1)) / sums.share_of_new_pairs()
+        smallest = np.minimum(smallest, apart)
+    return smallest
 
 
 def chance_of(sums: Sums, arm: int, basis: Basis) -> float:
-    """The same for one arm, if nothing is to be said about any other: the risk is shared by its
-    rivals only.
+    """The same for one arm, if nothing is to be said about any other.
+
+    The risk is shared by its rivals only.
     """
     live = np.array(sums.live, np.int64)
     rivals = live[live != arm]
     if basis == "stationary":
         rival, evidence = _against_lowest(sums, live)
+        if rival == arm:
+            return 1.0
         risk = float(_risks(evidence[live == arm])[0])
-        return (
-            risk / float(sums.share_of_rivals(arm, np.array([rival]))[0]) if rival != arm else 1.0
-        )
+        return risk / float(sums.share_of_rivals(arm, np.array([rival]))[0])
     if sums.apart:
         return float(chances(sums, live, basis)[live == arm][0])
-    mine, others = (sums.pairs.slots(each) for each in ([arm], rivals.tolist()))
-    risks = _risks(sums.pairs.evidence(mine, others)[0]) / sums.share_of_rivals(arm, rivals)
-    return float(risks.min())
+    own_slot = sums.pairs.slots([arm])
+    rival_slots = sums.pairs.slots(rivals.tolist())
+    evidence = sums.pairs.evidence(own_slot, rival_slots)[0]
+    return float((_risks(evidence) / sums.share_of_rivals(arm, rivals)).min())
 
 
-def within(sums: Sums, margin: float, risk: float, drift: bool) -> Ints:
+def within(sums: Sums, margin: float, risk: float, *, drift: bool) -> Ints:
     """The arms, of at most a hundred, that are shown now not to be worse than any other by more
     than a margin.
 
     All that is ever shown so holds together, for every margin, with probability 1 - risk.
     """
-    live, basis = np.array(sums.live, np.int64), basis_of(sums, drift)
-    if basis == "stationary":
+    live = np.array(sums.live, np.int64)
+    if basis_of(sums, drift=drift) == "stationary":
         by = -margin / sums.width
-        evidence = np.stack([plain_evidence(sums, live, arm, by) for arm in live.tolist()], axis=1)
+        evidence = np.stack(
+            [plain_evidence(sums, live, arm, by=by) for arm in live.tolist()], axis=1
+        )
     else:
         slots = sums.pairs.slots(live.tolist())
         if slots.min() < 0:  # pairs of arms are not followed
             return live[:0]
         evidence = sums.pairs.evidence(slots, slots, -margin)
     shares = np.stack([sums.share_of_pairs(live, arm) for arm in live.tolist()], axis=1)
-    shown = evidence >= -np.log(risk * shares)
-    np.fill_diagonal(shown, True)
-    return live[shown.all(axis=0)]
+    is_shown = evidence >= -np.log(risk * shares)
+    np.fill_diagonal(is_shown, True)
+    return live[is_shown.all(axis=0)]
 
 
 def own_risks(sums: Sums, arms: Ints, first: int, basis: Basis) -> Floats:
@@ -120,33 +126,33 @@ def note_best(sums: Sums, arm: int) -> None:
     others = live[live != arm]
     if any((other, arm) not in sums.settled for other in others.tolist()):
         return
-    lacks = own_risks(sums, others, arm, "paired") > sums.risk * _ROUNDED
-    if not lacks.any():
+    is_lacking = own_risks(sums, others, arm, "paired") > sums.risk * _ROUNDING
+    if not is_lacking.any():
         sums.best = Best(arm, sums.observed, sums.batches)
-    elif (
-        sums.batches == 0
-    ):  # else what the bets have won by now is not of the same rounds, so `look` asks
-        slots = sums.pairs.slots([arm, *others[lacks].tolist()])
+    elif sums.batches == 0:
+        # Otherwise what the bets have won by now is not of the same rounds, so `look` asks.
+        slots = sums.pairs.slots([arm, *others[is_lacking].tolist()])
         if slots.min() >= 0:
             sums.pairs.want(slots[1:], int(slots[0]), 1.0 / (sums.risk * sums.share_of_new_pairs()))
 
 
 def leader(sums: Sums, arms: Ints, basis: Basis) -> int:
-    """The place, among these arms, of the one that looks best by the evidence that compares them."""
-    means = comparable_means(sums, basis != "stationary")[arms]
+    """The place, among these arms, of the one that looks best by what compares them."""
+    means = comparable_means(sums, drift=basis != "stationary")[arms]
     slots = sums.pairs.slots(arms.tolist())
-    followed, apart = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
+    followed = np.flatnonzero(slots >= 0)
     if basis == "stationary" or len(followed) == 0:
         return int(np.argmin(means))
-    rows, columns = slots[followed][:, None], slots[followed][None, :]
+    rows = slots[followed][:, None]
+    columns = slots[followed][None, :]
     weights = sums.pairs.weight(rows, columns)
-    known = (weights > 0.0) & (rows != columns)
+    is_compared = (weights > 0.0) & (rows != columns)
     # How much an arm loses by against the one that does best against it; 0 if it was compared with
     # none.
-    apart_by = sums.pairs.gains[rows, columns] / np.where(known, weights, 1.0)
-    behind = np.where(known, apart_by, -np.inf).max(axis=1)
-    first = followed[int(np.argmin(np.where(known.any(axis=1), behind, 0.0)))]
-    candidates = np.append(first, apart)
+    excess = sums.pairs.gains[rows, columns] / np.where(is_compared, weights, 1.0)
+    behind = np.where(is_compared, excess, -np.inf).max(axis=1)
+    first = followed[int(np.argmin(np.where(is_compared.any(axis=1), behind, 0.0)))]
+    candidates = np.append(first, np.flatnonzero(slots < 0))
     return int(candidates[int(np.argmin(means[candidates]))])
 
 
@@ -160,26 +166,25 @@ def looks_apart(sums: Sums) -> bool:
 def look(sums: Sums) -> None:
     """Settle what is not followed observation by observation, by the evidence of now."""
     live = np.array(sums.live, np.int64)
+    pairs: list[tuple[int, int]] = []
     if not sums.drift:
         rival, evidence = _against_lowest(sums, live)
         risks = _risks(evidence) / sums.share_of_pairs(live, rival)
-        found = [(arm, rival) for arm in live[risks <= sums.risk].tolist()]
-    elif not sums.apart:
-        found = []
-    else:
-        weighted, rivals = _evidence_apart(sums, live)
-        enough = weighted >= -np.log(sums.risk * sums.share_of_new_pairs())
-        found = [
-            (int(live[row]), int(rivals[column])) for row, column in np.argwhere(enough).tolist()
-        ]
-    for pair in found:
-        if pair not in sums.settled:
-            sums.settle(*pair, difference_now(sums, *pair, sums.drift))
+        pairs = [(arm, rival) for arm in live[risks <= sums.risk].tolist()]
+    elif sums.apart:
+        evidence, rivals = _evidence_apart(sums, live)
+        is_enough = evidence >= -np.log(sums.risk * sums.share_of_new_pairs())
+        for row, column in np.argwhere(is_enough).tolist():
+            pairs.append((int(live[row]), int(rivals[column])))
+    for worse, better in pairs:
+        if (worse, better) not in sums.settled:
+            sums.settle(worse, better, difference_now(sums, worse, better, drift=sums.drift))
     for arm in sorted({better for _, better in sums.settled}):
         note_best(sums, arm)
 
 
 def _risks(evidence: Floats) -> Floats:
+    """The p-values of evidence, which is a logarithm; 1 where it speaks for the opposite."""
     return np.asarray(np.exp(-np.maximum(evidence, 0.0)))
 
 
@@ -187,16 +192,16 @@ def _against_lowest(sums: Sums, live: Ints) -> tuple[int, Floats]:
     """The arm whose upper end is the lowest, and the evidence of unweighted losses that each arm is
     worse than it.
     """
-    moments, seen = sums.moments[live, PLAIN : PLAIN + 4], sums.counts[live, SEEN]
-    rival = int(live[np.argmax(lower_mean(seen, moments[:, 2], moments[:, 3], 0.05))])
+    gain, gains = sums.moments[live, PLAIN + 2 : PLAIN + 4].T
+    rival = int(live[np.argmax(lower_mean(sums.counts[live, SEEN], gain, gains, 0.05))])
     return rival, np.where(live == rival, 0.0, plain_evidence(sums, live, rival))
 
 
 def _evidence_apart(sums: Sums, live: Ints) -> tuple[Floats, Ints]:
     """The evidence of weighted losses about the pairs that are not followed; and the rivals."""
     evidence, rivals = weighted_evidence(sums, live)
-    followed = np.isin(live, sums.pairs.owners)
-    return np.where(followed[:, None] & np.isin(rivals, sums.pairs.owners), 0.0, evidence), rivals
+    is_followed = np.isin(live, sums.pairs.owners)[:, None] & np.isin(rivals, sums.pairs.owners)
+    return np.where(is_followed, 0.0, evidence), rivals
 
 
 def times(sums: Sums, arms: Ints, first: int, risk: float, basis: Basis) -> float:
@@ -207,43 +212,58 @@ def times(sums: Sums, arms: Ints, first: int, risk: float, basis: Basis) -> floa
     """
     if basis == "stationary":
         return _stationary_times(sums, arms, first, risk)
-    slots, slot = sums.pairs.slots(arms.tolist()), int(sums.pairs.slots([first])[0])
-    followed = (slots >= 0) & (slot >= 0)
-    found = [1.0]
-    if followed.any():
-        found.append(_paired_times(sums, slots[followed], slot, risk))
-    if not followed.all():
-        found.append(_running_times(sums, arms[~followed], first, risk))
-    return max(found)
+    slots = sums.pairs.slots(arms.tolist())
+    first_slot = int(sums.pairs.slots([first])[0])
+    is_followed = (slots >= 0) & (first_slot >= 0)
+    factors = [1.0]
+    if is_followed.any():
+        factors.append(_paired_times(sums, slots[is_followed], first_slot, risk))
+    if not is_followed.all():
+        factors.append(_running_times(sums, arms[~is_followed], first, risk))
+    return max(factors)
 
 
 def _paired_times(sums: Sums, slots: Ints, slot: int, risk: float) -> float:
+    """`times` for arms that are followed as pairs, by their slots."""
     if np.any(sums.pairs.gains[slots, slot] <= 0.0):
         return np.inf
     goal = -np.log(risk * sums.share_of_new_pairs())
-    return _times(lambda more: float(np.min(sums.pairs.evidence_since(slots, slot, more))) - goal)
+
+    def surplus(factor: float) -> float:
+        return float(np.min(sums.pairs.evidence_since(slots, slot, factor)) - goal)
+
+    return _first_positive(surplus)
 
 
 def _running_times(sums: Sums, arms: Ints, first: int, risk: float) -> float:
+    """`times` for arms that are compared by running means."""
     total, squares = weighted_difference(sums, arms, np.array([first]))
     if np.any(total <= 0.0):
         return np.inf
     goal = -np.log(risk * sums.share_of_new_pairs())
-    return _times(
-        lambda more: float(np.min(log_wealth_of_difference(more * total, more * squares))) - goal
-    )
+
+    def surplus(factor: float) -> float:
+        return float(np.min(log_wealth_of_difference(factor * total, factor * squares)) - goal)
+
+    return _first_positive(surplus)
 
 
 def _stationary_times(sums: Sums, arms: Ints, first: int, risk: float) -> float:
+    """`times` by the losses seen, if no mean changes."""
     if np.any(sums.counts[np.append(arms, first), SEEN] == 0):
         return np.inf
     goals = -np.log(risk * sums.share_of_pairs(arms, first))
     last = np.argmin(plain_evidence(sums, arms, first) - goals)
-    slowest, goal = arms[last : last + 1], float(goals[last])
-    return _times(lambda more: float(plain_evidence(sums, slowest, first, times=more)[0]) - goal)
+    slowest = arms[last : last + 1]
+    goal = float(goals[last])
+
+    def surplus(factor: float) -> float:
+        return float(plain_evidence(sums, slowest, first, times=factor)[0]) - goal
+
+    return _first_positive(surplus)
 
 
-def _times(surplus: Callable[[float], float]) -> float:
+def _first_positive(surplus: Callable[[float], float]) -> float:
     """The factor from 1 on at which a surplus of evidence becomes positive, to a few percent."""
     high = 1.0
     while surplus(high) < 0.0:
@@ -253,7 +273,10 @@ def _times(surplus: Callable[[float], float]) -> float:
     low = max(high / 4.0, 1.0)
     while high > 1.02 * low:
         middle = np.sqrt(low * high)
-        low, high = (low, middle) if surplus(middle) >= 0.0 else (middle, high)
+        if surplus(middle) >= 0.0:
+            high = middle
+        else:
+            low = middle
     return high
 
 
@@ -291,10 +314,12 @@ def weighted_difference(sums: Sums, arms: Ints, rivals: Ints) -> tuple[Floats, F
     - 1".
     """
     rounds = sums.rounds[ROUNDS]
-    loss, losses = sums.moments[arms, COMPARABLE], sums.moments[arms, COMPARABLE + 1]
-    gain, gains = sums.moments[rivals, COMPARABLE + 2], sums.moments[rivals, COMPARABLE + 3]
-    either = loss + gain
-    return either - rounds, losses + gains + rounds - 2.0 * either
+    loss = sums.moments[arms, COMPARABLE]
+    losses = sums.moments[arms, COMPARABLE + 1]
+    gain = sums.moments[rivals, COMPARABLE + 2]
+    gains = sums.moments[rivals, COMPARABLE + 3]
+    total = loss + gain
+    return total - rounds, losses + gains + rounds - 2.0 * total
 
 
 def plain_evidence(
@@ -305,37 +330,45 @@ def plain_evidence(
     """
     moments = times * sums.moments[arms, PLAIN:COMPARABLE]
     seen = times * sums.counts[arms, SEEN]
-    other = times * sums.moments[rival, PLAIN:COMPARABLE]
-    theirs = times * sums.counts[rival, SEEN], other[2], other[3]
-    theirs_seen, gain, gains = (np.full(len(seen), each) for each in theirs)
+    rival_moments = times * sums.moments[rival, PLAIN:COMPARABLE]
+    rival_seen = np.full(len(seen), times * sums.counts[rival, SEEN])
+    rival_gain = np.full(len(seen), rival_moments[2])
+    rival_gains = np.full(len(seen), rival_moments[3])
 
-    def at(mean: Floats) -> tuple[Floats, Floats]:
-        mine, down = log_wealth(seen, moments[:, 0], moments[:, 1], mean + by)
-        yours, up = log_wealth(theirs_seen, gain, gains, 1.0 - mean)
-        return mine + yours, down - up
+    def evidence_at(mean: Floats) -> tuple[Floats, Floats]:
+        """The evidence if the rival's mean is this one, and its slope."""
+        own, own_slope = log_wealth(seen, moments[:, 0], moments[:, 1], mean + by)
+        other, other_slope = log_wealth(rival_seen, rival_gain, rival_gains, 1.0 - mean)
+        return own + other, own_slope - other_slope
 
     # Convex in the mean, so its slope tells on which side the minimum lies.
-    low, high = np.full(len(seen), max(0.0, -by)), np.full(len(seen), min(1.0, 1.0 - by))
+    low = np.full(len(seen), max(0.0, -by))
+    high = np.full(len(seen), min(1.0, 1.0 - by))
     for _ in range(_STEPS):
         middle = 0.5 * (low + high)
-        falling = at(middle)[1] < 0.0
-        low, high = np.where(falling, middle, low), np.where(falling, high, middle)
-    return at(0.5 * (low + high))[0]
+        _, slope = evidence_at(middle)
+        is_falling = slope < 0.0
+        low = np.where(is_falling, middle, low)
+        high = np.where(is_falling, high, middle)
+    return evidence_at(0.5 * (low + high))[0]
 
 
 def lower_plain_difference(sums: Sums, arm: int, rival: int) -> float:
     """A lower bound of an arm's mean loss minus a rival's, if neither changes."""
     arms = np.array([arm])
     enough = -np.log(sums.risk * sums.share_of_pairs(arms, rival)[0])
-    low, high = -1.0, 1.0
+    low = -1.0
+    high = 1.0
     while high - low > 1e-6:
         middle = 0.5 * (low + high)
-        shown = plain_evidence(sums, arms, rival, middle)[0] >= enough
-        low, high = (middle, high) if shown else (low, middle)
+        if plain_evidence(sums, arms, rival, by=middle)[0] >= enough:
+            low = middle
+        else:
+            high = middle
     return low
 
 
-def difference(sums: Sums, arm: int, other: int, drift: bool) -> Interval:
+def difference(sums: Sums, arm: int, other: int, *, drift: bool) -> Interval:
     """One arm's mean loss minus another's. It excludes 0 if, and only if, the sums have settled the
     two.
 
@@ -344,20 +377,17 @@ def difference(sums: Sums, arm: int, other: int, drift: bool) -> Interval:
     """
     if arm == other:
         return Interval(0.0, 0.0, 0.0)
-    now = difference_now(sums, arm, other, drift)
+    now = difference_now(sums, arm, other, drift=drift)
     if drift != sums.drift:
         return now
-    for pair, sign in (((arm, other), 1.0), ((other, arm), -1.0)):
-        if pair in sums.settled:
-            return (
-                now
-                if sign * now[1 if sign > 0.0 else 2] > 0.0
-                else _signed(sums.settled[pair], sign)
-            )
+    if (arm, other) in sums.settled:
+        return now if now.low > 0.0 else _interval_of(sums.settled[arm, other])
+    if (other, arm) in sums.settled:
+        return now if now.high < 0.0 else _negated(_interval_of(sums.settled[other, arm]))
     return Interval.around(now.estimate, min(now.low, 0.0), max(now.high, 0.0))
 
 
-def difference_now(sums: Sums, arm: int, other: int, drift: bool) -> Interval:
+def difference_now(sums: Sums, arm: int, other: int, *, drift: bool) -> Interval:
     """The difference by the evidence of now alone.
 
     >>> from decoupled.inference import Sequences
@@ -368,20 +398,22 @@ def difference_now(sums: Sums, arm: int, other: int, drift: bool) -> Interval:
     0.5
     """
     # Weights that cannot be right may show more than any two losses differ.
-    low, high = (min(_lower(sums, *pair, drift), 1.0) for pair in ((arm, other), (other, arm)))
-    return Interval.around(estimated_difference(sums, arm, other, drift), low, -high)
+    low = min(_lower(sums, arm, other, drift=drift), 1.0)
+    high = -min(_lower(sums, other, arm, drift=drift), 1.0)
+    estimate = estimated_difference(sums, arm, other, drift=drift)
+    return Interval.around(estimate, low, high)
 
 
-def estimated_difference(sums: Sums, arm: int, other: int, drift: bool) -> float:
+def estimated_difference(sums: Sums, arm: int, other: int, *, drift: bool) -> float:
     """The estimate alone."""
-    one, two = sums.pairs.slots((arm, other)).tolist()
-    if drift and min(one, two) >= 0:
-        return sums.pairs.difference(one, two)
-    mean, their_mean = comparable_means(sums, drift)[[arm, other]]
-    return float(sums.unmapped_difference(mean - their_mean))
+    slot, other_slot = sums.pairs.slots((arm, other)).tolist()
+    if drift and min(slot, other_slot) >= 0:
+        return sums.pairs.difference(slot, other_slot)
+    mean, other_mean = comparable_means(sums, drift=drift)[[arm, other]]
+    return float(sums.unmapped_difference(mean - other_mean))
 
 
-def comparable_means(sums: Sums, drift: bool) -> Floats:
+def comparable_means(sums: Sums, *, drift: bool) -> Floats:
     """The estimated mean loss of every arm, over rounds that compare all of them."""
     moments = sums.moments[:, COMPARABLE:OTHER] if drift else sums.moments[:, PLAIN:COMPARABLE]
     return ratio(moments[:, 0], moments[:, 2])
@@ -394,20 +426,24 @@ def ratio(loss: Floats, gain: Floats) -> Floats:
         return np.where(weights > 0.0, loss / np.where(weights > 0.0, weights, 1.0), 0.5)
 
 
-def _lower(sums: Sums, arm: int, other: int, drift: bool) -> float:
+def _lower(sums: Sums, arm: int, other: int, *, drift: bool) -> float:
+    """A lower bound of one arm's mean loss minus another's, by the evidence of now."""
     if not drift:
         return float(sums.unmapped_difference(lower_plain_difference(sums, arm, other)))
-    one, two = sums.pairs.slots((arm, other)).tolist()
-    if min(one, two) >= 0:
+    slot, other_slot = sums.pairs.slots((arm, other)).tolist()
+    if min(slot, other_slot) >= 0:
         share = float(sums.share_of_pairs(np.array([arm]), other)[0])
-        return sums.pairs.lower(one, two, sums.risk * share)
+        return sums.pairs.lower(slot, other_slot, sums.risk * share)
     total, squares = weighted_difference(sums, np.array([arm]), np.array([other]))
-    bound = lower_difference(
-        sums.rounds[ROUNDS], total, squares, sums.risk * sums.share_of_new_pairs()
-    )
+    risk = sums.risk * sums.share_of_new_pairs()
+    bound = lower_difference(sums.rounds[ROUNDS], total, squares, risk)
     return float(sums.unmapped_difference(bound[0]))
 
 
-def _signed(shown: Shown, sign: float) -> Interval:
-    estimate, low, high, _ = shown
-    return Interval(estimate, low, high) if sign > 0.0 else Interval(-estimate, -high, -low)
+def _interval_of(shown: Shown) -> Interval:
+    return Interval(shown.estimate, shown.low, shown.high)
+
+
+def _negated(interval: Interval) -> Interval:
+    """The interval of the opposite difference."""
+    return Interval(-interval.estimate, -interval.high, -interval.low)

@@ -1,4 +1,4 @@
-"""The result of an evaluation: values with their intervals, as a table, plain values or a picture."""
+"""The result of an evaluation: values with their intervals, as a table, plain values or a plot."""
 
 import os
 from dataclasses import asdict, dataclass
@@ -52,15 +52,22 @@ class Evaluated:
             low: the lowest possible loss.
             high: the highest possible loss.
         """
-        numbers = (
-            self.importance_weighted,
-            self.self_normalised,
-            self.doubly_robust,
-            self.low,
-            self.high,
+
+        def from_unit(value: float) -> float:
+            return low + (high - low) * value
+
+        def from_unit_or_none(value: float | None) -> float | None:
+            return None if value is None else from_unit(value)
+
+        return Evaluated(
+            name=self.name,
+            telling=self.telling,
+            importance_weighted=from_unit_or_none(self.importance_weighted),
+            self_normalised=from_unit_or_none(self.self_normalised),
+            doubly_robust=from_unit_or_none(self.doubly_robust),
+            low=from_unit(self.low),
+            high=from_unit(self.high),
         )
-        mapped = (None if each is None else low + (high - low) * each for each in numbers)
-        return Evaluated(self.name, self.telling, *mapped)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,10 @@ class Evaluation:
         remarks: what a reader should know about the log.
 
     >>> import decoupled as dc
-    >>> rows = [{"explore": "ab"[n % 2], "propensity": 0.5, "loss": 0.2 + n % 2 / 2} for n in range(1_000)]
+    >>> rows = [
+    ...     {"explore": "ab"[n % 2], "propensity": 0.5, "loss": 0.2 + n % 2 / 2}
+    ...     for n in range(1_000)
+    ... ]
     >>> print(dc.evaluate(rows))
                weighted   self-norm.  doubly rob.       95 % interval   losses
     a            0.2000       0.2000       0.1997    0.1703 to 0.3077      500
@@ -105,29 +115,33 @@ class Evaluation:
     @property
     def values(self) -> tuple[Evaluated, ...]:
         """All values: of the arms, of what was served, and of the candidate."""
-        return (*self.arms, *(each for each in (self.served, self.candidate) if each is not None))
+        others = (self.served, self.candidate)
+        return (*self.arms, *(value for value in others if value is not None))
 
     def __str__(self) -> str:
-        width = max(8, *(len(each.name) for each in self.values))
+        width = max(8, *(len(value.name) for value in self.values))
         level = f"{100 * (1 - self.risk):.4g} % interval"
-        rows = [("", "weighted", "self-norm.", "doubly rob.", level, "losses")]
-        for each in self.values:
-            estimates = (each.importance_weighted, each.self_normalised, each.doubly_robust)
-            one, two, three = ("-" if number is None else f"{number:.4f}" for number in estimates)
-            ends = "empty" if each.empty else f"{each.low:.4f} to {each.high:.4f}"
-            rows.append((each.name, one, two, three, ends, f"{each.telling:,}"))
+        rows: list[tuple[str, ...]] = [
+            ("", "weighted", "self-norm.", "doubly rob.", level, "losses")
+        ]
+        rows += [_row_of(value) for value in self.values]
         layout = f"{{:{width}}} {{:>10}} {{:>12}} {{:>12}} {{:>19}} {{:>8}}"
         lines = [layout.format(*row) for row in rows]
-        if self.candidate_minus_served is not None:
-            apart = self.candidate_minus_served
-            ends = "empty" if apart.low > apart.high else f"{apart.low:+.4f} to {apart.high:+.4f}"
-            lines.append(f"candidate minus what was served: {apart.estimate:+.4f} ({ends})")
+        difference = self.candidate_minus_served
+        if difference is not None:
+            interval = f"{difference.low:+.4f} to {difference.high:+.4f}"
+            if difference.low > difference.high:
+                interval = "empty"
+            lines.append(
+                f"candidate minus what was served: {difference.estimate:+.4f} ({interval})"
+            )
         return "\n".join([*lines, *self.remarks])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
         content = asdict(self)
-        content["arms"], content["remarks"] = list(content["arms"]), list(self.remarks)
+        content["arms"] = list(content["arms"])
+        content["remarks"] = list(self.remarks)
         if self.candidate_minus_served is not None:
             content["candidate_minus_served"] = self.candidate_minus_served._asdict()
         return content
@@ -144,18 +158,17 @@ class Evaluation:
         values = self.values[::-1]
         figure = Figure(figsize=(WIDTH, 1.1 + 0.35 * len(values)), layout="constrained")
         axes: Any = figure.add_subplot()
-        for place, each in enumerate(values):
-            colour = COLOURS[0] if each in self.arms else COLOURS[1]
-            if each.empty:
+        for place, value in enumerate(values):
+            colour = COLOURS[0] if value in self.arms else COLOURS[1]
+            if value.empty:
                 across = axes.get_yaxis_transform()
                 axes.text(0.5, place, "empty", ha="center", va="center", transform=across)
                 continue
-            axes.plot([each.low, each.high], [place, place], color=colour, linewidth=2.0)
-            if each.doubly_robust is not None:
-                axes.plot(
-                    min(max(each.doubly_robust, each.low), each.high), place, "o", color=colour
-                )
-        axes.set_yticks(range(len(values)), [drawable(each.name) for each in values])
+            axes.plot([value.low, value.high], [place, place], color=colour, linewidth=2.0)
+            if value.doubly_robust is not None:
+                estimate = min(max(value.doubly_robust, value.low), value.high)
+                axes.plot(estimate, place, "o", color=colour)
+        axes.set_yticks(range(len(values)), [drawable(value.name) for value in values])
         axes.set_xlabel(f"mean loss, with {100 * (1 - self.risk):.4g} % interval", fontsize=SMALL)
         axes.tick_params(labelsize=SMALL)
         axes.set_title(f"{self.observed:,} observed decisions", fontsize=10)
@@ -165,3 +178,11 @@ class Evaluation:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             figure.savefig(path, dpi=DOTS_PER_INCH)
         return figure
+
+
+def _row_of(value: Evaluated) -> tuple[str, ...]:
+    """A row of the printed table."""
+    estimates = (value.importance_weighted, value.self_normalised, value.doubly_robust)
+    texts = ["-" if estimate is None else f"{estimate:.4f}" for estimate in estimates]
+    interval = "empty" if value.empty else f"{value.low:.4f} to {value.high:.4f}"
+    return (value.name, *texts, interval, f"{value.telling:,}")

@@ -1,21 +1,21 @@
-"""The log judged offline: what each arm, what was served, and what another policy would have cost."""
+"""The log judged offline: what each arm, what was served, and another policy would have cost."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..base.arrays import Bools, Floats
-from ..base.validation import LEAST_RISK, loss_ends, number_in
+from ..base.validation import LEAST_RISK, check_number, loss_ends
 from ..decision import Arm
 from ..errors import Message, ParameterError
 from .boundary import Interval, lower_difference, lower_mean
 from .candidates import Candidate, Shares, shares_of
 from .evaluated import Evaluated, Evaluation
 from .log_columns import Log, LogLike, read_log
-from .ordering import unsettled
+from .ordering import describe_gaps
 from .ridge import Design, ridge
 
 _Ends: TypeAlias = tuple[float, float]
@@ -54,8 +54,8 @@ def evaluate(
             JSON) has the losses predicted for the arms when the decision was made: they are the
             model of the doubly robust estimate. `context` (a mapping of names to texts, numbers,
             booleans or None, or its JSON) has what was known of the request. With `judged`, the
-            judge's loss, and `label_probability`, `decision.asked.rho`, a loss is a label, empty
-            where none was asked for. All estimates are then of the labels, for any judge that
+            judge's loss, and `label_probability`, `decision.label_request.rho`, a loss is a label,
+            empty where none was asked for. All estimates are then of the labels, for any judge that
             judged every explored decision.
         policy: the candidate; None for none. An arm; a mapping from arms to shares; an array with a
             law over `arms` for each row of the log; a function that returns an arm or a law for the
@@ -78,8 +78,8 @@ def evaluate(
 
     >>> import decoupled as dc
     >>> rows = [
-    ...     {"explore": "ab"[n % 2], "exploit": "a", "propensity": 0.5, "loss": 0.2 if n % 2 == 0 else 0.7}
-    ...     for n in range(1_000)
+    ...     {"explore": arm, "exploit": "a", "propensity": 0.5, "loss": 0.2 if arm == "a" else 0.7}
+    ...     for arm in 500 * ["a", "b"]
     ... ]
     >>> result = dc.evaluate(rows, policy={"a": 0.5, "b": 0.5})
     >>> round(result.candidate.doubly_robust, 3), round(result.served.doubly_robust, 3)
@@ -91,69 +91,80 @@ def evaluate(
 
     >>> for n, row in enumerate(rows):
     ...     row["context"] = {"kind": "xy"[n // 2 % 2]}
-    >>> dc.evaluate(rows, policy={"x": "a", "y": "b"}, segments="kind").candidate.importance_weighted
+    >>> result = dc.evaluate(rows, policy={"x": "a", "y": "b"}, segments="kind")
+    >>> result.candidate.importance_weighted
     0.45
     """
-    low, high = loss_ends(loss_range)
-    limit = number_in("risk", risk, LEAST_RISK, 1.0, "the default is 0.05")
-    read = read_log(log, (low, high), arms, tags)
-    beyond = 0.5 * (read.width - 1.0) * (high - low)
-    ends = low - beyond, high + beyond
+    loss_low, loss_high = loss_ends(loss_range)
+    limit = check_number("risk", risk, "the default is 0.05", above=LEAST_RISK, below=1.0)
+    columns = read_log(log, (loss_low, loss_high), arms, tags)
+    _refuse_blind(columns, drift=drift)
+    least = _checked_least(least_propensity, columns)
+    name = ""
+    shares = None
+    if policy is not None:
+        name, shares = shares_of(policy, columns, segments)
+        _refuse_unexplored(columns, shares)
+    estimates = _Estimates(columns, limit, shares, least, drift=drift)
+    values = [estimates.arm(place) for place in range(len(columns.arms))]
+    if coupled is None:
+        coupled = _is_coupled(columns)
+    served_columns = estimates.served_columns(is_coupled=coupled)
+    served = None if served_columns is None else estimates.served(served_columns)
+    candidate = None if shares is None else estimates.candidate(name)
+    difference = None
+    if candidate is not None and served is not None and served_columns is not None:
+        difference = estimates.candidate_minus_served(candidate, served, served_columns)
+    remarks = estimates.remarks()
+    for value in (*values, served, candidate):
+        if value is not None and value.empty:
+            remarks.append(f"the interval of {value.name} {EMPTY}")
+
+    # With labels, losses are mapped to [0, 1] from a wider range than `loss_range`.
+    beyond = 0.5 * (columns.width - 1.0) * (loss_high - loss_low)
+    ends = (loss_low - beyond, loss_high + beyond)
 
     def scaled(value: Evaluated) -> Evaluated:
-        found = value.scaled(*ends)
-        return replace(found, low=max(found.low, low), high=min(found.high, high))
+        in_units = value.scaled(*ends)
+        return replace(
+            in_units, low=max(in_units.low, loss_low), high=min(in_units.high, loss_high)
+        )
 
-    _refuse_blind(read, drift)
-    least = _checked_least(least_propensity, read)
-    name, shares = ("", None) if policy is None else shares_of(policy, read, segments)
-    if shares is not None:
-        _refuse_unexplored(read, shares)
-    judge = _Judge(read, limit, drift, shares, least)
-    values = tuple(judge.arm(place) for place in range(len(read.arms)))
-    served = judge.served(_is_coupled(read) if coupled is None else coupled)
-    candidate = None if shares is None else judge.candidate(name)
-    apart = None if candidate is None else judge.candidate_minus_served(candidate, served)
-    empty = [each for each in (*values, served, candidate) if each is not None and each.empty]
     return Evaluation(
-        decisions=read.decisions,
-        observed=len(read),
-        left_out=read.left_out,
+        decisions=columns.decisions,
+        observed=len(columns),
+        left_out=columns.left_out,
         risk=limit,
         drift=drift,
         arms=tuple(map(scaled, values)),
         served=None if served is None else scaled(served),
         candidate=None if candidate is None else scaled(candidate),
-        candidate_minus_served=None if apart is None else apart.scaled(*ends, difference=True),
-        remarks=tuple(judge.remarks() + [f"the interval of {each.name} {EMPTY}" for each in empty]),
+        candidate_minus_served=(
+            None if difference is None else difference.scaled(*ends, difference=True)
+        ),
+        remarks=tuple(remarks),
     )
 
 
 def _checked_least(least: Any, log: Log) -> float | None:
+    """The smallest propensity that the caller promises; an error if the log has a smaller one."""
     if least is None:
         return None
-    limit = number_in("least_propensity", least, 0.0, 1.0, "leave it out if you know of none")
-    found = float(np.nanmin(log.propensity, initial=1.0))
-    if limit > found:
-        rule = f"must be at most {found:.4g}, which the log has"
-        raise ParameterError.of(
-            "least_propensity", least, rule, "give what holds for every decision"
-        )
+    name = "least_propensity"
+    limit = check_number(name, least, "leave it out if you know of none", above=0.0, below=1.0)
+    smallest = float(np.nanmin(log.propensity, initial=1.0))
+    if limit > smallest:
+        rule = f"must be at most {smallest:.4g}, which the log has"
+        remedy = "give what holds for every decision"
+        raise ParameterError.of(name, least, rule, remedy)
     return limit
 
 
-def _refuse_blind(log: Log, drift: bool) -> None:
+def _refuse_blind(log: Log, *, drift: bool) -> None:
+    """Refuse a log that says nothing about the mean loss of an arm."""
     unknown = int(np.isnan(log.propensity).sum())
-    if len(log) == 0 and log.left_out > 0:
-        problem = f"log: none of the {log.left_out} decisions with a loss could explore every arm; "
-        problem += "their propensities are 1, or some arms were not available, so the log cannot compare the arms"
-        remedy = "log decisions that explore at random, with the probability of the explored arm"
-    elif len(log) == 0:
-        found, remedy = "no loss", "evaluate it when feedback has come"
-        if log.waiting:
-            found = f"{log.waiting} losses, which wait for that of an earlier decision, one that is pending"
-            remedy += ", or say that none will: give that decision the status 'unobserved'"
-        problem = f"log: has {log.decisions} decisions and {found}"
+    if len(log) == 0:
+        problem, remedy = _why_empty(log)
     elif log.context is not None and not drift:
         why = "and these have contexts, on which losses and exploration may depend"
         problem = f"drift = False: assumes that an arm has one mean for all decisions, {why}"
@@ -163,76 +174,132 @@ def _refuse_blind(log: Log, drift: bool) -> None:
     elif unknown > 0 and drift:
         why = "so nobody knows how often their arms would have been explored"
         problem = f"log: {unknown} of {len(log)} observed decisions have no propensity, {why}"
-        remedy = "log the probability of the explored arm, or pass drift=False if no mean loss ever changes"
+        remedy = (
+            "log the probability of the explored arm, or pass drift=False if no mean loss ever "
+            "changes"
+        )
     else:
         return
     raise ParameterError(Message(problem, remedy))
 
 
+def _why_empty(log: Log) -> tuple[str, str]:
+    """Why no decision of a log can be used, and what to do about it."""
+    if log.left_out > 0:
+        problem = (
+            f"log: none of the {log.left_out} decisions with a loss could explore every arm; their "
+            "propensities are 1, or some arms were not available, so the log cannot compare the "
+            "arms"
+        )
+        remedy = "log decisions that explore at random, with the probability of the explored arm"
+        return problem, remedy
+    if log.waiting == 0:
+        problem = f"log: has {log.decisions} decisions and no loss"
+        return problem, "evaluate it when feedback has come"
+    problem = (
+        f"log: has {log.decisions} decisions and {log.waiting} losses, which wait for that of an "
+        "earlier decision, one that is pending"
+    )
+    remedy = (
+        "evaluate it when feedback has come, or say that none will: give that decision the status "
+        "'unobserved'"
+    )
+    return problem, remedy
+
+
 def _refuse_unexplored(log: Log, shares: Shares) -> None:
+    """Refuse a candidate that would exploit an arm without any loss."""
     for place, arm in enumerate(log.arms):
         if not np.any(log.explore == place) and np.max(shares(place)) > 0.0:
-            problem = f"policy: would exploit {arm!r}, which the log never explored: its loss is not known"
-            raise ParameterError(
-                Message(problem, "choose a candidate without it, or explore it first")
+            problem = (
+                f"policy: would exploit {arm!r}, which the log never explored: its loss is not "
+                "known"
             )
+            remedy = "choose a candidate without it, or explore it first"
+            raise ParameterError(Message(problem, remedy))
 
 
 def _is_coupled(log: Log) -> bool:
     """Whether the arm exploited was always the arm explored, though that would be a miracle by
     chance.
     """
-    same = bool(np.all(log.explore == log.exploit))
-    return same and float(np.nansum(np.log(log.propensity))) < _SURE
+    is_same = bool(np.all(log.explore == log.exploit))
+    return is_same and float(np.nansum(np.log(log.propensity))) < _SURE
 
 
-class _Judge:
-    """The estimates of one log, on losses in [0, 1]."""
+class _Served(NamedTuple):
+    """What was served: which decisions exploited an arm, their weights, and the model's losses."""
+
+    rows: Bools
+    weights: Floats
+    model: Floats
+
+
+class _Estimates:
+    """The estimates of one log, on losses in [0, 1].
+
+    Args:
+        log: the log.
+        risk: the risk of all intervals together.
+        shares: the shares of the candidate; None for no candidate.
+        least: a propensity that no decision is below; None if none is known.
+        drift: whether losses may drift.
+    """
 
     def __init__(
-        self, log: Log, risk: float, drift: bool, shares: Shares | None, least: float | None
+        self, log: Log, risk: float, shares: Shares | None, least: float | None, *, drift: bool
     ) -> None:
-        self.log, self.drift, self.least = log, drift, least
+        self.log = log
+        self.drift = drift
+        self.least = least
         self.design = None if log.context is None else Design(log.context)
-        # Shared by the arms, what was served, and the candidate with its difference; each has two
+        # Shared by the arms, what was served, and the candidate with its difference. Each has two
         # ends.
         self.risk = risk / (2 * (len(log.arms) + 1 + 2 * (shares is not None)))
         self.inverse = 1.0 / log.propensity
         self.lows, self.highs = self._plain_ends()
         # What a model of the losses says of the arm explored, of the arm exploited, and of the
         # candidate.
-        self.explored, self.exploited, self.expected = (np.zeros(len(log)) for _ in range(3))
-        self.candidate_weights, self.candidate_means = np.zeros(len(log)), np.zeros(len(log.arms))
+        self.explored = np.zeros(len(log))
+        self.exploited = np.zeros(len(log))
+        self.expected = np.zeros(len(log))
+        self.candidate_weights = np.zeros(len(log))
+        self.candidate_means = np.zeros(len(log.arms))
         self.robust = [self._learn(place, shares) for place in range(len(log.arms))]
 
     def _learn(self, place: int, shares: Shares | None) -> float:
         """Add an arm to the columns, one at a time to save memory; return its doubly robust
         estimate.
         """
-        log, model = self.log, self._model(place)
-        mine, used = log.explore == place, log.exploit == place
-        self.explored[mine], self.exploited[used] = model[mine], model[used]
+        log = self.log
+        model = self._model(place)
+        mine = log.explore == place
+        used = log.exploit == place
+        self.explored[mine] = model[mine]
+        self.exploited[used] = model[used]
         if shares is not None:
             share = np.broadcast_to(shares(place), len(log))
             self.candidate_weights[mine] = share[mine] * self.inverse[mine]
             self.expected += share * model
             self.candidate_means[place] = share.mean()
-        rest = (log.loss[mine] - model[mine]) * self.inverse[mine]
-        return float(model.mean() + rest.sum() / len(log))
+        corrections = (log.loss[mine] - model[mine]) * self.inverse[mine]
+        return float(model.mean() + corrections.sum() / len(log))
 
     def _model(self, place: int) -> Floats:
-        """For each decision, the loss that was predicted for an arm; without a prediction, the mean
-        of the losses that were known of it before, and of one loss of 1/2, with what the context
-        adds to it.
+        """For each decision, the loss that was predicted for an arm.
+
+        Without a prediction, it is the mean of the losses that were known of it before, and of one
+        loss of 1/2, with what the context adds to it.
         """
         log = self.log
         mine = np.flatnonzero(log.explore == place)
-        mine = mine[np.argsort(log.settled[mine], kind="stable")]
-        known = np.searchsorted(log.settled[mine], log.made, side="left")
+        mine = mine[np.argsort(log.settled_at[mine], kind="stable")]
+        settled_at = log.settled_at[mine]
+        known_counts = np.searchsorted(settled_at, log.made_at, side="left")
         sums = np.concatenate([[0.5], 0.5 + np.cumsum(log.loss[mine])])
-        model: Floats = sums[known] / (known + 1.0)
+        model: Floats = sums[known_counts] / (known_counts + 1.0)
         if self.design is not None:
-            model = ridge(self.design, mine, log.loss[mine], log.settled[mine], log.made, model)
+            model = ridge(self.design, mine, log.loss[mine], settled_at, log.made_at, model)
         if place in log.predicted:
             rows, values = log.predicted[place]
             model[rows] = values
@@ -240,62 +307,85 @@ class _Judge:
 
     def _plain_ends(self) -> tuple[Floats, Floats]:
         """The ends of each arm's mean loss from the losses seen of it."""
-        log, arms = self.log, len(self.log.arms)
-        powers = np.ones(len(log)), log.loss, log.loss**2
-        seen, loss, squares = (np.bincount(log.explore, each, arms) for each in powers)
-        low = lower_mean(seen, loss, squares, self.risk)
-        return low, 1.0 - lower_mean(seen, seen - loss, seen - 2.0 * loss + squares, self.risk)
+        log = self.log
+        arms = len(log.arms)
+        count = np.bincount(log.explore, np.ones(len(log)), arms)
+        loss = np.bincount(log.explore, log.loss, arms)
+        squares = np.bincount(log.explore, log.loss**2, arms)
+        low = lower_mean(count, loss, squares, self.risk)
+        high = 1.0 - lower_mean(count, count - loss, count - 2.0 * loss + squares, self.risk)
+        return low, high
 
     def arm(self, place: int) -> Evaluated:
         """The value of one arm; without estimates if it was never explored."""
-        name, mine = str(self.log.arms[place]), self.log.explore == place
+        name = str(self.log.arms[place])
+        mine = self.log.explore == place
         if not mine.any():
-            return Evaluated(name, 0, None, None, None, 0.0, 1.0)
-        plain = None if self.drift else (float(self.lows[place]), float(self.highs[place]))
-        return self._value(name, mine * self.inverse, slice(None), self.robust[place], plain)
-
-    def served(self, coupled: bool) -> Evaluated | None:
-        """The value of what was exploited; None if nothing was."""
-        log, used = self.log, self.log.exploit >= 0
-        if not used.any():
-            return None
-        weights = np.ones(len(log)) if coupled else (log.explore == log.exploit) * self.inverse
-        model = self.explored if coupled else self.exploited
-        self.used, self.served_weights, self.served_model = used, weights, model
-        robust = float((model + weights * (log.loss - self.explored))[used].mean())
-        plain = None
-        if not self.drift:
-            plain = self._mixed(
-                np.bincount(log.exploit[used], minlength=len(log.arms)) / used.sum()
+            return Evaluated(
+                name=name,
+                telling=0,
+                importance_weighted=None,
+                self_normalised=None,
+                doubly_robust=None,
+                low=0.0,
+                high=1.0,
             )
-        return self._value("what was served", weights[used], used, robust, plain)
+        ends = None if self.drift else (float(self.lows[place]), float(self.highs[place]))
+        return self._value(name, mine * self.inverse, slice(None), self.robust[place], ends)
+
+    def served_columns(self, *, is_coupled: bool) -> _Served | None:
+        """What was exploited, as columns; None if nothing was."""
+        log = self.log
+        rows = log.exploit >= 0
+        if not rows.any():
+            return None
+        if is_coupled:
+            return _Served(rows, np.ones(len(log)), self.explored)
+        return _Served(rows, (log.explore == log.exploit) * self.inverse, self.exploited)
+
+    def served(self, columns: _Served) -> Evaluated:
+        """The value of what was exploited."""
+        log = self.log
+        rows = columns.rows
+        corrections = columns.weights * (log.loss - self.explored)
+        robust = float((columns.model + corrections)[rows].mean())
+        ends = None
+        if not self.drift:
+            shares = np.bincount(log.exploit[rows], minlength=len(log.arms)) / rows.sum()
+            ends = self._mixed(shares)
+        return self._value("what was served", columns.weights[rows], rows, robust, ends)
 
     def candidate(self, name: str) -> Evaluated:
         """The value of the candidate."""
         weights = self.candidate_weights
         robust = float((self.expected + weights * (self.log.loss - self.explored)).mean())
-        plain = None if self.drift else self._mixed(self.candidate_means)
-        return self._value(name, weights, slice(None), robust, plain)
+        ends = None if self.drift else self._mixed(self.candidate_means)
+        return self._value(name, weights, slice(None), robust, ends)
 
     def candidate_minus_served(
-        self, candidate: Evaluated, served: Evaluated | None
+        self, candidate: Evaluated, served: Evaluated, columns: _Served
     ) -> Interval | None:
-        """The difference of both values; None if nothing was served."""
-        if served is None or candidate.doubly_robust is None or served.doubly_robust is None:
+        """The difference of both values; None if some propensities are not known."""
+        if candidate.doubly_robust is None or served.doubly_robust is None:
             return None
         estimate = candidate.doubly_robust - served.doubly_robust
         if not self.drift:
-            return Interval.around(
-                estimate, candidate.low - served.high, candidate.high - served.low
-            )
-        used, risk = self.used, self._risk_of_each()
-        mine, theirs = self.candidate_weights[used], self.served_weights[used]
-        loss, model = self.log.loss[used], self.explored[used]
+            low = candidate.low - served.high
+            high = candidate.high - served.low
+            return Interval.around(estimate, low, high)
+        rows = columns.rows
+        risk = self._risk_of_each()
+        mine = self.candidate_weights[rows]
+        theirs = columns.weights[rows]
+        loss = self.log.loss[rows]
         low = _lower_difference(mine * loss + theirs * (1.0 - loss) - 1.0, risk)
         high = -_lower_difference(theirs * loss + mine * (1.0 - loss) - 1.0, risk)
-        level = float((self.expected - self.served_model)[used].mean())
-        ends = self._narrowed((low, high), level, (mine - theirs) * (loss - model))
-        return Interval(estimate, *ends) if ends[0] > ends[1] else Interval.around(estimate, *ends)
+        level = float((self.expected - columns.model)[rows].mean())
+        corrections = (mine - theirs) * (loss - self.explored[rows])
+        low, high = self._narrowed((low, high), level, corrections)
+        if low > high:  # empty: no value agrees with the log
+            return Interval(estimate, low, high)
+        return Interval.around(estimate, low, high)
 
     def _mixed(self, means: Floats) -> _Ends:
         """The ends of a mixture of arms, if no mean changes."""
@@ -304,20 +394,26 @@ class _Judge:
     def _value(
         self, name: str, weight: Floats, rows: Bools | slice, robust: float, ends: _Ends | None
     ) -> Evaluated:
+        """A value by the weights of these rows; `ends` if they do not come from the weights."""
         loss = self.log.loss[rows]
         weighted = weight * loss
         if ends is None:
-            risk, rest = self._risk_of_each(), weight * (loss - self.explored[rows])
-            ends = _lower_mean(weighted, risk), 1.0 - _lower_mean(weight - weighted, risk)
-            ends = self._narrowed(ends, robust - float(rest.mean()), rest)
-        known = not np.isnan(weighted).any()  # else some propensities are not
+            risk = self._risk_of_each()
+            low = _lower_mean(weighted, risk)
+            high = 1.0 - _lower_mean(weight - weighted, risk)
+            corrections = weight * (loss - self.explored[rows])
+            level = robust - float(corrections.mean())
+            ends = self._narrowed((low, high), level, corrections)
+        is_known = not np.isnan(weighted).any()  # else some propensities are not
+        has_weight = is_known and bool(weight.any())
         return Evaluated(
-            name,
-            int(np.count_nonzero(weight)),
-            float(weighted.mean()) if known else None,
-            float(weighted.sum() / weight.sum()) if known and weight.any() else None,
-            robust if known else None,
-            *ends,
+            name=name,
+            telling=int(np.count_nonzero(weight)),
+            importance_weighted=float(weighted.mean()) if is_known else None,
+            self_normalised=float(weighted.sum() / weight.sum()) if has_weight else None,
+            doubly_robust=robust if is_known else None,
+            low=ends[0],
+            high=ends[1],
         )
 
     def _risk_of_each(self) -> float:
@@ -326,35 +422,40 @@ class _Judge:
         """
         return self.risk if self.least is None else 0.5 * self.risk
 
-    def _narrowed(self, ends: _Ends, level: float, rest: Floats) -> _Ends:
-        """The better of these ends and those by what a model leaves, whose mean is what the model's
-        mean lacks.
+    def _narrowed(self, ends: _Ends, level: float, corrections: Floats) -> _Ends:
+        """The better of these ends and those of a model's level and the mean of its corrections.
 
-        A weight is at most 1 / least, so what is left, times least, lies in [-1, 1].
+        A weight is at most 1 / least, so a correction, times least, lies in [-1, 1].
         """
         if self.least is None:
             return ends
-        risk, scaled = self._risk_of_each(), self.least * rest
+        risk = self._risk_of_each()
+        scaled = self.least * corrections
         low = level + _lower_difference(scaled, risk) / self.least
         high = level - _lower_difference(-scaled, risk) / self.least
         return max(ends[0], low), min(ends[1], high)
 
     def remarks(self) -> list[str]:
         """What a reader should know about the log."""
-        log, notes = self.log, []
+        log = self.log
+        remarks = []
         if log.left_out > 0:
             what = f"{log.left_out:,} observed decisions"
-            notes.append(f"{what} could not explore every arm and are left out")
-        if (lost := unsettled(log.missing, log.waiting)) is not None:
-            notes.append(lost)
+            remarks.append(f"{what} could not explore every arm and are left out")
+        gaps = describe_gaps(log.missing, log.waiting)
+        if gaps is not None:
+            remarks.append(gaps)
         for place, arm in enumerate(log.arms):
-            if not np.any(log.explore == place):
-                notes.append(f"{arm!r} was never explored, so nothing can be told about it")
-            elif (wrong := wrong_propensities(log, place)) is not None:
-                notes.append(wrong)
-        if self.design is not None and (unused := self.design.unused) > 0:
-            notes.append(f"the model uses the fields that most contexts have, without {unused:,}")
-        return notes
+            if np.any(log.explore == place):
+                remark = wrong_propensities(log, place)
+            else:
+                remark = f"{arm!r} was never explored, so nothing can be told about it"
+            if remark is not None:
+                remarks.append(remark)
+        if self.design is not None and self.design.unused > 0:
+            fields = f"without {self.design.unused:,}"
+            remarks.append(f"the model uses the fields that most contexts have, {fields}")
+        return remarks
 
 
 def wrong_propensities(log: Log, place: int) -> str | None:
@@ -362,7 +463,7 @@ def wrong_propensities(log: Log, place: int) -> str | None:
     otherwise None.
 
     >>> from decoupled.inference import read_log
-    >>> rows = [{"explore": "a" if n % 2 else "b", "propensity": 0.9, "loss": 0.5} for n in range(100)]
+    >>> rows = [{"explore": arm, "propensity": 0.9, "loss": 0.5} for arm in 50 * ["b", "a"]]
     >>> wrong_propensities(read_log(rows, (0, 1)), 0)[:40]
     "the weights of 'a' average 0.56 instead "
     """

@@ -4,7 +4,7 @@ for what it sees first.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,37 +62,55 @@ class JudgeReport:
     alone: Verdict
 
     def __str__(self) -> str:
-        known = f"{self.labels:,} label{'' if self.labels == 1 else 's'}"
-        lines = [f"agreement {_spoken(self.agreement, signed=False)}, {known}"]
-        lines += [f"bias on {name}: {_spoken(each)}" for name, each in self.bias.items()]
+        labels = f"{self.labels:,} label{'' if self.labels == 1 else 's'}"
+        lines = [f"agreement {_text_of(self.agreement, signed=False)}, {labels}"]
+        for name, interval in self.bias.items():
+            lines.append(f"bias on {name}: {_text_of(interval)}")
         if self.position_bias is not None:
-            lines.append(f"bias for what it sees first: {_spoken(self.position_bias)}")
+            lines.append(f"bias for what it sees first: {_text_of(self.position_bias)}")
         if self.missing:
             lines.append(f"{self.missing:,} labels are missing and count as declared")
-        return "\n".join([*lines, f"alone it would say: {self.alone}"])
+        lines.append(f"alone it would say: {self.alone}")
+        return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values, for JSON."""
         position = self.position_bias
         return {
             "agreement": list(self.agreement),
-            "bias": {str(name): list(each) for name, each in self.bias.items()},
+            "bias": {str(name): list(interval) for name, interval in self.bias.items()},
             "position_bias": None if position is None else list(position),
-            **{name: getattr(self, name) for name in ("labels", "missing", "awaiting", "lam")},
+            "labels": self.labels,
+            "missing": self.missing,
+            "awaiting": self.awaiting,
+            "lam": self.lam,
             "alone": self.alone.to_dict(),
         }
 
 
-def _spoken(found: Interval, *, signed: bool = True) -> str:
-    estimate, low, high = (f"{each:+.3f}" if signed else f"{each:.3f}" for each in found)
+def _text_of(interval: Interval, *, signed: bool = True) -> str:
+    layout = "+.3f" if signed else ".3f"
+    estimate, low, high = (format(number, layout) for number in interval)
     return f"{estimate} ({low} to {high})"
+
+
+class _Judged(NamedTuple):
+    """A judged decision: its arm, the judge's loss, the label or None, the position or None, and
+    whether a label is missing.
+    """
+
+    arm: int
+    judged: float
+    label: float | None
+    position: float | None
+    is_missing: bool
 
 
 class JudgeSums:
     """Sums of judged losses and labels, in the order of decisions.
 
     >>> judge = JudgeSums(arms=2)
-    >>> judge.add_once(0, 1, 0.25, 1.0, None, False)   # arm 1: judged 0.25, labelled 1
+    >>> judge.add_once(0, 1, 0.25, 1.0, None, is_missing=False)   # arm 1: judged 0.25, labelled 1
     >>> judge.labels, judge.missing
     (1, 0)
     """
@@ -100,25 +118,27 @@ class JudgeSums:
     def __init__(self, arms: int) -> None:
         # The sums, of how many decisions, and decisions that are not in them yet. They are replaced
         # in one step, so that an interrupt leaves either the old or the new.
-        self._now: tuple[Floats, int, list[Any]] = np.zeros((_ARMS + arms, _COLUMNS)), 0, []
+        self._now: tuple[Floats, int, list[_Judged]] = np.zeros((_ARMS + arms, _COLUMNS)), 0, []
 
     @property
     def count(self) -> int:
         """How many decisions were added."""
-        return self._now[1] + len(self._now[2])
+        _, count, unsummed = self._now
+        return count + len(unsummed)
 
     @property
     def sums(self) -> Floats:
         """The sums of all decisions."""
-        summed, count, unsummed = self._now
+        sums, count, unsummed = self._now
         if unsummed:
-            summed = summed.copy()
-            summed[_TOTALS, :2] += len(unsummed), sum(each[4] for each in unsummed)
-            for arm, judged, label, position, _ in unsummed:
-                if label is not None or position is not None:
-                    summed = _with(summed, arm, judged, label, position)
-            self._now = summed, count + len(unsummed), []
-        return summed
+            sums = sums.copy()
+            sums[_TOTALS, 0] += len(unsummed)
+            sums[_TOTALS, 1] += sum(decision.is_missing for decision in unsummed)
+            for decision in unsummed:
+                if decision.label is not None or decision.position is not None:
+                    sums = _add_decision(sums, decision)
+            self._now = sums, count + len(unsummed), []
+        return sums
 
     @property
     def labels(self) -> int:
@@ -130,21 +150,38 @@ class JudgeSums:
         """How many asked for a label that never arrived."""
         return int(self.sums[_TOTALS, 1])
 
-    def add_once(self, number: int, *seen: Any) -> None:
-        """Add a decision once: its arm, judged loss, label or None, position or None, and whether a
-        label is missing.
+    def add_once(
+        self,
+        number: int,
+        arm: int,
+        judged: float,
+        label: float | None,
+        position: float | None,
+        *,
+        is_missing: bool,
+    ) -> None:
+        """Add the decision with this number, unless it was added already.
+
+        Args:
+            number: how many decisions were there before it.
+            arm: the number of the arm that it explored.
+            judged: the judge's loss, in [0, 1].
+            label: the label, in [0, 1]; None if there is none.
+            position: how much the judge preferred what it saw first, from -1 to 1; None if that is
+                not known.
+            is_missing: whether it asked for a label that never arrived.
         """
         if self.count == number:
             unsummed = self._now[2]
-            unsummed.append(seen)
+            unsummed.append(_Judged(arm, judged, label, position, is_missing))
             if len(unsummed) >= AT_ONCE:
                 self.sums  # noqa: B018
 
     def copy(self) -> "JudgeSums":
         """An independent copy."""
         copy = JudgeSums(0)
-        summed, count, unsummed = self._now
-        copy._now = summed, count, unsummed.copy()
+        sums, count, unsummed = self._now
+        copy._now = sums, count, unsummed.copy()
         return copy
 
     def intervals(
@@ -157,20 +194,24 @@ class JudgeSums:
         added.
         """
         agreement = self._interval(_AGREEMENT, 0.25 * risk)
-        position = self._interval(_POSITION, 0.25 * risk) if self.sums[_POSITION, 0] > 0.0 else None
-        biases = {
-            arm: self._interval(_ARMS + arm, 0.5 * risk / ((arm + 1) * (arm + 2))) for arm in arms
-        }
-        signed = [each.scaled(-1.0, 1.0) for each in biases.values()]
-        return agreement, position and position.scaled(-1.0, 1.0), signed
+        position = None
+        if self.sums[_POSITION, 0] > 0.0:
+            position = self._interval(_POSITION, 0.25 * risk).scaled(-1.0, 1.0)
+        biases = []
+        for arm in arms:
+            share = 0.5 * risk / ((arm + 1) * (arm + 2))
+            biases.append(self._interval(_ARMS + arm, share).scaled(-1.0, 1.0))
+        return agreement, position, biases
 
     def _interval(self, row: int, risk: float) -> Interval:
-        count, *moments = self.sums[row] if row < len(self.sums) else np.zeros(_COLUMNS)
+        """The interval of the mean of one row of the sums."""
+        values = self.sums[row] if row < len(self.sums) else np.zeros(_COLUMNS)
+        count, total, squares, total_below_1, squares_below_1 = values
         if count == 0.0:
             return Interval(0.5, 0.0, 1.0)
-        low = float(lower_mean(count, moments[0], moments[1], risk / 2.0))
-        high = 1.0 - float(lower_mean(count, moments[2], moments[3], risk / 2.0))
-        return Interval.around(moments[0] / count, min(low, 1.0), max(high, 0.0))
+        low = float(lower_mean(count, total, squares, risk / 2.0))
+        high = 1.0 - float(lower_mean(count, total_below_1, squares_below_1, risk / 2.0))
+        return Interval.around(total / count, min(low, 1.0), max(high, 0.0))
 
     def to_json(self) -> str:
         """The sums as text."""
@@ -179,10 +220,11 @@ class JudgeSums:
     @classmethod
     def from_json(cls, text: str) -> "JudgeSums":
         """Restore the result of `to_json`."""
-        found, judge = unpack_floats(text).reshape(-1, _COLUMNS), cls(0)
-        if len(found) < _ARMS or not bool((found >= 0.0).all()) or found.max() > 1e15:
+        sums = unpack_floats(text).reshape(-1, _COLUMNS)
+        if len(sums) < _ARMS or not bool((sums >= 0.0).all()) or sums.max() > 1e15:
             raise ValueError("sums of a judge cannot be")
-        judge._now = found, int(found[_TOTALS, 0]), []
+        judge = cls(0)
+        judge._now = sums, int(sums[_TOTALS, 0]), []
         return judge
 
 
@@ -197,56 +239,85 @@ def judge_report(
     awaiting: int,
     lam: float,
 ) -> JudgeReport:
-    """What labels say about a judge, for the `live` arms; `names` are also of retired ones, and
-    `losses` is the loss range.
+    """What labels say about a judge.
+
+    Args:
+        judge: the sums of judged losses and labels.
+        judged: the sequences of the judge's losses.
+        names: the name of each arm, also of retired ones.
+        live: the numbers of the arms that are not retired.
+        losses: the loss range.
+        waiting: how many losses wait for those of earlier decisions.
+        awaiting: how many decisions await their label.
+        lam: how much the judge counts in the next decision.
 
     >>> judge = JudgeSums(arms=2)
-    >>> judge.add_once(0, 1, 0.25, 1.0, None, False)
-    >>> names, losses = ["a", "b"], (0.0, 1.0)
-    >>> found = judge_report(judge, Sequences(2), names, [0, 1], losses, waiting=0, awaiting=0, lam=1.0)
-    >>> found.bias["b"].estimate, found.labels
+    >>> judge.add_once(0, 1, 0.25, 1.0, None, is_missing=False)
+    >>> report = judge_report(
+    ...     judge, Sequences(2), ["a", "b"], [0, 1], (0.0, 1.0), waiting=0, awaiting=0, lam=1.0
+    ... )
+    >>> report.bias["b"].estimate, report.labels
     (-0.75, 1)
     """
     agreement, position, biases = judge.intervals(judged.risk, live)
-    scaled = (each.scaled(*losses, difference=True) for each in biases)
-    bias: dict[Arm, Interval] = dict(zip((names[arm] for arm in live), scaled, strict=True))
-    alone = verdict(judged, names, waiting=waiting)
-    return JudgeReport(agreement, bias, position, judge.labels, judge.missing, awaiting, lam, alone)
+    bias: dict[Arm, Interval] = {}
+    for arm, interval in zip(live, biases, strict=True):
+        bias[names[arm]] = interval.scaled(*losses, difference=True)
+    return JudgeReport(
+        agreement=agreement,
+        bias=bias,
+        position_bias=position,
+        labels=judge.labels,
+        missing=judge.missing,
+        awaiting=awaiting,
+        lam=lam,
+        alone=verdict(judged, names, waiting=waiting),
+    )
 
 
-def beside(found: Verdict, alone: Verdict, missing: int) -> Verdict:
-    """A verdict by labels, with that by the judge's losses `alone` and the number of missing
-    labels.
+def verdict_with_judge(by_labels: Verdict, by_judge: Verdict, missing: int) -> Verdict:
+    """The verdict by labels, with what the judge alone would say.
+
+    Args:
+        by_labels: the verdict by labels.
+        by_judge: the verdict by the judge's losses alone.
+        missing: the number of missing labels.
 
     >>> unknown = verdict(Sequences(2), ["a", "b"])
-    >>> beside(unknown, unknown, missing=2).remark[:35]
+    >>> verdict_with_judge(unknown, unknown, missing=2).remark[:35]
     '2 labels are missing and count as d'
     """
-    remarks, warning = [found.remark] if found.remark else [], None
+    remarks = [by_labels.remark] if by_labels.remark else []
     if missing:
         what = "label is missing and counts" if missing == 1 else "labels are missing and count"
-        assumed = "assuming that whether one comes depends on neither arm nor loss"
-        remarks.append(f"{missing:,} {what} as declared, {assumed}")
-    if found.state == alone.state == "decided" and found.best != alone.best:
-        warning = f"the judge alone would choose {alone.best}, and labels show that {found.best} is better"
-        warning += "; do not trust this judge by itself"
-    return replace(found, remark="; ".join(remarks) or None, judge=alone.text, warning=warning)
+        assumption = "assuming that whether one comes depends on neither arm nor loss"
+        remarks.append(f"{missing:,} {what} as declared, {assumption}")
+    warning = None
+    if by_labels.state == by_judge.state == "decided" and by_labels.best != by_judge.best:
+        warning = (
+            f"the judge alone would choose {by_judge.best}, and labels show that {by_labels.best} "
+            "is better; do not trust this judge by itself"
+        )
+    return replace(
+        by_labels, remark="; ".join(remarks) or None, judge=by_judge.text, warning=warning
+    )
 
 
-def _with(
-    sums: Floats, arm: int, judged: float, label: float | None, position: float | None
-) -> Floats:
+def _add_decision(sums: Floats, decision: _Judged) -> Floats:
     """The sums with one more decision, in place if there is room for its arm."""
-    if _ARMS + arm >= len(sums):
-        sums = np.pad(sums, ((0, _ARMS + arm + 1 - len(sums)), (0, 0)))
-    if label is not None:
-        sums[_AGREEMENT] += _powers(1.0 - abs(judged - label))
-        sums[_ARMS + arm] += _powers(0.5 + 0.5 * (judged - label))
-    if position is not None:
-        sums[_POSITION] += _powers(0.5 + 0.5 * position)
+    row = _ARMS + decision.arm
+    if row >= len(sums):
+        sums = np.pad(sums, ((0, row + 1 - len(sums)), (0, 0)))
+    if decision.label is not None:
+        error = decision.judged - decision.label
+        sums[_AGREEMENT] += _powers(1.0 - abs(error))
+        sums[row] += _powers(0.5 + 0.5 * error)
+    if decision.position is not None:
+        sums[_POSITION] += _powers(0.5 + 0.5 * decision.position)
     return sums
 
 
 def _powers(value: float) -> tuple[float, float, float, float, float]:
-    rest = 1.0 - value
-    return 1.0, value, value * value, rest, rest * rest
+    """What a number in [0, 1] adds to a row: 1, itself, its square, and the same of 1 minus it."""
+    below_1 = 1.0 - value
+    return 1.0, value, value * value, below_1, below_1 * below_1

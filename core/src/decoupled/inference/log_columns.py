@@ -6,21 +6,38 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from ..base.arrays import Bools, Floats, Ints
-from ..base.tables import listed, read_columns
+from ..base.tables import as_column, read_columns
 from ..base.validation import LEAST_PROPENSITY, as_float, is_missing, kind_of
-from ..decision import Arm, fitted
-from ..errors import ArmError, LossError, Message, ParameterError, near_name, shown
+from ..decision import Arm, fit_line
+from ..errors import (
+    ArmError,
+    DecoupledError,
+    LossError,
+    Message,
+    ParameterError,
+    near_name,
+    shown,
+)
 from .ordering import PATIENCE_OF_LOGS
 
 NEEDED = ("explore", "propensity", "loss")
 OPTIONAL = (
-    *("exploit", "available", "status", "id", "seq", "settled_seq", "tags", "baseline", "context"),
-    *("judged", "label_probability"),
+    "exploit",
+    "available",
+    "status",
+    "id",
+    "seq",
+    "settled_seq",
+    "tags",
+    "baseline",
+    "context",
+    "judged",
+    "label_probability",
 )
 _KINDS = "give the path of a .csv or .parquet file, a data frame, or a list of rows"
 
@@ -63,11 +80,12 @@ class Log:
     explore: Ints  # the places of the explored arms
     exploit: Ints  # those of the exploited arms, -1 for none
     propensity: Floats  # of each explored arm; NaN if it is not known
-    # scaled to [0, 1]; of a log with labels, what `Asked.estimate` makes of it, mapped to [0, 1]
+    # Scaled to [0, 1]; of a log with labels, what `LabelRequest.estimate` makes of it, mapped to
+    # [0, 1].
     loss: Floats
-    made: Floats  # when each decision was made, as a number that grows with time
-    settled: Floats  # when its loss was observed, on the same scale
-    given: Floats  # its loss as it was logged
+    made_at: Floats  # when each decision was made, as a number that grows with time
+    settled_at: Floats  # when its loss was observed, on the same scale
+    logged_loss: Floats  # its loss as it was logged
     predicted: Predicted  # the losses that were predicted when the decisions were made
     context: tuple[Mapping[str, Any], ...] | None  # of each decision; None if none has one
     missing: int  # the rows that explored and have no loss, apart from those that hold up others
@@ -82,9 +100,8 @@ class Log:
         for name in (arm, str(arm)):
             if name in self.arms:
                 return self.arms.index(name)
-        raise ArmError(
-            f"arm = {shown(arm)}: is not an arm of this log; {near_name(arm, self.arms)}"
-        )
+        problem = f"arm = {shown(arm)}: is not an arm of this log"
+        raise ArmError(Message(problem, near_name(arm, self.arms)))
 
 
 def read_log(
@@ -94,152 +111,212 @@ def read_log(
     tags: Mapping[str, str] | None = None,
     patience: int = PATIENCE_OF_LOGS,
 ) -> Log:
-    """Read and check a log; `arms` names arms that it may lack, and `tags` those that its decisions
-    must have.
+    """Read and check a log.
 
-    >>> log = [{"explore": "a", "propensity": 0.5, "loss": 0.5}, {"explore": "b", "propensity": 0.5, "loss": None}]
-    >>> len(read_log(log, (0.0, 1.0))), read_log(log, (0.0, 1.0)).missing
+    Args:
+        log: what `evaluate` takes.
+        loss_range: the lowest and highest possible loss.
+        arms: names of arms that the log may lack.
+        tags: the tags that a decision must have to be read.
+        patience: for how many newer decisions a loss waits for an earlier one.
+
+    >>> rows = [{"explore": arm, "propensity": 0.5, "loss": 0.5} for arm in ("a", "b")]
+    >>> rows[1]["loss"] = None
+    >>> len(read_log(rows, (0.0, 1.0))), read_log(rows, (0.0, 1.0)).missing
     (1, 1)
     """
     if isinstance(arms, (str, set, frozenset)):
-        raise ArmError.of(
-            "arms", arms, "must be a list of names", "their order is that of the result"
-        )
+        remedy = "their order is that of the result"
+        raise ArmError.of("arms", arms, "must be a list of names", remedy)
+    columns = _checked_columns(log)
+    names = _names(list(arms or ()), columns["explore"], columns.get("exploit", ()))
+    size = len(columns["loss"])
+    rows = np.arange(size)
+    if tags:
+        rows = _tagged(columns.get("tags", [None] * size), tags)
+        columns = {name: _chosen(column, rows) for name, column in columns.items()}
+    nothing = [None] * len(rows)
+    loss = _numbers("loss", columns["loss"])
+    propensity = _numbers("propensity", columns["propensity"])
+    judgements = _judgements(columns, loss_range)
+    explore = _places(columns["explore"], names)
+    exploit = _places(columns.get("exploit", nothing), names)
+    made_at = np.arange(len(rows), dtype=np.float64)
+    if "seq" in columns:
+        made_at = _numbers("seq", columns["seq"])
+
+    has_explored = explore >= 0
+    has_loss = _has_loss(columns, loss, judgements) & has_explored
+    is_held_up = _held_up(explore, made_at, columns.get("status"), patience)
+    if "settled_seq" in columns and patience > 0:  # 0: every loss is wanted, in any order
+        arrived_at = _numbers("settled_seq", columns["settled_seq"])
+        has_loss &= ~_too_late(explore, made_at, arrived_at, patience)
+    missing = int((~has_loss & ~is_held_up & has_explored).sum())
+    waiting = int((has_loss & is_held_up).sum())
+    has_loss &= ~is_held_up
+    _check_losses(loss, has_loss & ~np.isnan(loss), loss_range)
+    _check_propensities(propensity, has_loss)
+
+    could_explore_all = (propensity != 1.0) & _blank(columns.get("available", nothing))
+    used = np.flatnonzero(has_loss & could_explore_all)
+    settled_at = _settled_at(columns, made_at)
+    unit, width = _unit_losses(loss, loss_range, judgements, has_loss, (made_at, settled_at))
+    return Log(
+        arms=tuple(names),
+        size=size,
+        decisions=len(rows),
+        left_out=int(has_loss.sum()) - len(used),
+        rows=rows[used],
+        explore=explore[used],
+        exploit=exploit[used],
+        propensity=propensity[used],
+        loss=unit[used],
+        made_at=made_at[used],
+        settled_at=settled_at[used],
+        logged_loss=loss[used],
+        predicted=_predicted(columns.get("baseline"), used, rows, names, loss_range),
+        context=_contexts(columns.get("context"), used, rows),
+        missing=missing,
+        waiting=waiting,
+        width=width,
+    )
+
+
+def _checked_columns(log: Any) -> dict[str, Any]:
+    """The columns of a log: all that it needs, of one length, and with one row for a decision."""
     columns = columns_of(log)
     missing = [name for name in NEEDED if name not in columns]
     if missing:
-        found = ", ".join(map(repr, columns)) or "none of the columns of a log"
-        problem = f"log: has no column {missing[0]!r}, only {found}"
+        present = ", ".join(map(repr, columns)) or "none of the columns of a log"
+        problem = f"log: has no column {missing[0]!r}, only {present}"
         raise ParameterError(Message(problem, "see docs: The decision log"))
-    size = count = len(columns["loss"])
-    if (
-        wrong := next((name for name, each in columns.items() if len(each) != size), None)
-    ) is not None:
-        rule = f"has {len(columns[wrong])} values, and the column 'loss' has {size}"
-        raise ParameterError(Message(f"log[{wrong!r}]: {rule}", "give one for each decision"))
+    size = len(columns["loss"])
+    for name, column in columns.items():
+        if len(column) != size:
+            rule = f"has {len(column)} values, and the column 'loss' has {size}"
+            raise ParameterError(Message(f"log[{name!r}]: {rule}", "give one for each decision"))
     for name in ("id", "seq", "explore", "exploit"):
         _check_single(name, columns)
-    numbered = all(map(_is_blank, _values(columns.get("id", ()))))
-    _check_repeated("seq" if numbered else "id", columns)
-    names = _names(list(arms or ()), columns["explore"], columns.get("exploit", ()))
-    rows = np.arange(count)
-    if tags:
-        rows = _tagged(columns.get("tags", [None] * count), tags)
-        columns = {name: _chosen(column, rows) for name, column in columns.items()}
-        count = len(rows)
-    loss, propensity = (
-        _numbers("loss", columns["loss"]),
-        _numbers("propensity", columns["propensity"]),
-    )
-    status = columns.get("status")
-    seen = ~np.isnan(loss)
-    judged, rho = _judgements(columns, loss_range)
-    if judged is not None:
-        seen |= ~np.isnan(judged)
-    if status is not None:
+    has_ids = not all(map(_is_blank, _values(columns.get("id", ()))))
+    _check_repeated("id" if has_ids else "seq", columns)
+    return columns
+
+
+class _Judgements(NamedTuple):
+    """What a judge said, scaled to [0, 1], NaN if nothing; and the probability of a label."""
+
+    judged: Floats
+    rho: Floats
+
+
+def _has_loss(columns: dict[str, Any], loss: Floats, judgements: _Judgements | None) -> Bools:
+    """Which rows have a loss, or a judgement in its place, that was learned."""
+    has_loss: Bools = ~np.isnan(loss)
+    if judgements is not None:
+        has_loss |= ~np.isnan(judgements.judged)
+    if "status" in columns:
         # One that expired counts too, if a loss was declared for it: the learner learned that.
-        seen &= np.array([each not in ("pending", "unobserved") for each in status], np.bool_)
-    explored, exploited = columns["explore"], columns.get("exploit", [None] * count)
-    explore, exploit = _places(explored, names), _places(exploited, names)
-    seen &= explore >= 0
-    order = np.arange(count, dtype=np.float64)
-    made = _numbers("seq", columns["seq"]) if "seq" in columns else order
-    held = _held_up(explore, made, status, patience)
-    if "settled_seq" in columns and patience > 0:  # 0: every loss is wanted, in any order
-        seen &= ~_too_late(explore, made, _numbers("settled_seq", columns["settled_seq"]), patience)
-    without, waiting = int((~seen & ~held & (explore >= 0)).sum()), int((seen & held).sum())
-    seen &= ~held
-    _check_losses(loss, seen & ~np.isnan(loss), loss_range)
-    possible = np.isnan(propensity) | ((propensity >= LEAST_PROPENSITY) & (propensity <= 1.0))
-    rule = f"must be a probability of at least {LEAST_PROPENSITY:g}"
-    _refuse(
-        seen & ~possible, "propensity", propensity, rule, "log the probability of the explored arm"
-    )
-    whole = (propensity != 1.0) & _blank(columns.get("available", [None] * count))
-    kept = np.flatnonzero(seen & whole)
-    low, high = loss_range
-    settled = (
-        _numbers("settled_seq", columns["settled_seq"]) if "settled_seq" in columns else made + 0.5
-    )
-    settled = np.where(np.isnan(settled), made + 0.5, settled)
-    unit, width = (loss - low) / (high - low), 1.0
-    if judged is not None:
-        width = 2.0 / float(rho[seen].min(initial=1.0)) - 1.0
-        estimates = _estimates(judged[seen], unit[seen], rho[seen], made[seen], settled[seen])
-        unit[seen] = np.clip(0.5 + (estimates - 0.5) / width, 0.0, 1.0)
-    by_row = {"rows": rows, "explore": explore, "exploit": exploit, "propensity": propensity}
-    by_row |= {"loss": unit, "made": made, "settled": settled, "given": loss}
-    chosen: dict[str, Any] = {name: values[kept] for name, values in by_row.items()}
-    chosen |= {
-        "missing": without,
-        "waiting": waiting,
-        "width": width,
-        "predicted": {},
-        "context": None,
-    }
-    if "baseline" in columns:
-        chosen["predicted"] = _predicted(columns["baseline"], kept, rows, names, loss_range)
-    if "context" in columns:
-        chosen["context"] = _contexts(columns["context"], kept, rows)
-    return Log(tuple(names), size, count, int(seen.sum()) - len(kept), **chosen)
+        is_settled = [value not in ("pending", "unobserved") for value in columns["status"]]
+        has_loss &= np.array(is_settled, np.bool_)
+    return has_loss
 
 
-def _judgements(
-    columns: dict[str, Any], loss_range: tuple[float, float]
-) -> tuple[Floats | None, Floats]:
-    """What a judge said, scaled to [0, 1] and NaN if it said nothing, with the probability of a
-    label; None if nobody judged.
+def _settled_at(columns: dict[str, Any], made_at: Floats) -> Floats:
+    """When each loss was observed; just after its decision, if the log does not say."""
+    if "settled_seq" not in columns:
+        return made_at + 0.5
+    settled_at = _numbers("settled_seq", columns["settled_seq"])
+    return np.where(np.isnan(settled_at), made_at + 0.5, settled_at)
+
+
+def _unit_losses(
+    loss: Floats,
+    loss_range: tuple[float, float],
+    judgements: _Judgements | None,
+    has_loss: Bools,
+    times: tuple[Floats, Floats],
+) -> tuple[Floats, float]:
+    """Losses scaled to [0, 1], and the width of the range around 1/2 that they are mapped from.
+
+    With a judge, a loss is what `LabelRequest.estimate` makes of the judgement and the label.
+    `times` are those at which decisions were made and losses were observed.
     """
+    low, high = loss_range
+    unit = (loss - low) / (high - low)
+    if judgements is None:
+        return unit, 1.0
+    made_at, settled_at = times
+    judged = judgements.judged[has_loss]
+    rho = judgements.rho[has_loss]
+    width = 2.0 / float(rho.min(initial=1.0)) - 1.0
+    estimates = _estimates(judged, unit[has_loss], rho, made_at[has_loss], settled_at[has_loss])
+    unit[has_loss] = np.clip(0.5 + (estimates - 0.5) / width, 0.0, 1.0)
+    return unit, width
+
+
+def _judgements(columns: dict[str, Any], loss_range: tuple[float, float]) -> _Judgements | None:
+    """The columns of a judge; None if nobody judged."""
     low, high = loss_range
     judged = _numbers("judged", columns.get("judged", ()))
     if np.isnan(judged).all():
-        return None, judged
-    _check_losses(judged, ~np.isnan(judged), loss_range, "judged")
+        return None
+    is_judged = ~np.isnan(judged)
+    _check_losses(judged, is_judged, loss_range, "judged")
     rho = _numbers("label_probability", columns.get("label_probability", [None] * len(judged)))
-    wrong = ~np.isnan(judged) & ~((rho > 0.0) & (rho <= 1.0))
+    is_wrong = is_judged & ~((rho > 0.0) & (rho <= 1.0))
     rule = "must be the probability with which a label was wanted, above 0"
-    _refuse(wrong, "label_probability", rho, rule, "log decision.asked.rho with every decision")
-    return (judged - low) / (high - low), np.where(np.isnan(judged), 1.0, rho)
+    remedy = "log decision.label_request.rho with every decision"
+    _refuse(is_wrong, "label_probability", rho, rule, remedy)
+    return _Judgements((judged - low) / (high - low), np.where(is_judged, rho, 1.0))
 
 
-def _estimates(judged: Floats, label: Floats, rho: Floats, made: Floats, settled: Floats) -> Floats:
-    """What `Asked.estimate` makes of each row, by the labels known when it was made; a loss without
-    a judgement as it is.
+def _estimates(
+    judged: Floats, label: Floats, rho: Floats, made_at: Floats, settled_at: Floats
+) -> Floats:
+    """What `LabelRequest.estimate` makes of each row, by the labels known when it was made; a loss
+    without a judgement as it is.
     """
-    labelled = ~np.isnan(judged) & ~np.isnan(label)
-    rows = np.flatnonzero(labelled)[np.argsort(settled[labelled], kind="stable")]
-    s, g = judged[rows], label[rows]
+    has_label = ~np.isnan(judged) & ~np.isnan(label)
+    labelled = np.flatnonzero(has_label)
+    rows = labelled[np.argsort(settled_at[labelled], kind="stable")]
+    s = judged[rows]
+    g = label[rows]
     sums = np.cumsum(np.stack([np.ones(len(rows)), s, g, s * s, s * g], axis=1), axis=0)
-    lines = np.array([fitted((0.0, 0.0, 0.0, 0.0, 0.0)), *(fitted(each) for each in sums.tolist())])
-    lam, base = lines[np.searchsorted(settled[rows], made, side="left")].T
+    lines = np.array(
+        [fit_line((0.0, 0.0, 0.0, 0.0, 0.0)), *(fit_line(row) for row in sums.tolist())]
+    )
+    known_counts = np.searchsorted(settled_at[rows], made_at, side="left")
+    lam, base = lines[known_counts].T
     expected = np.where(np.isnan(judged), label, base + lam * judged)
-    return np.where(labelled, expected + (label - expected) / rho, expected)
+    return np.where(has_label, expected + (label - expected) / rho, expected)
 
 
-def _held_up(explore: Ints, made: Floats, status: Any, patience: int) -> Bools:
-    """Which rows are pending, or come after one that is: see `ordering.settled`."""
-    held = np.zeros(len(explore), np.bool_)
+def _held_up(explore: Ints, made_at: Floats, status: Any, patience: int) -> Bools:
+    """Which rows are pending, or come after one that is: see `ordering.iter_settled`."""
+    is_held_up = np.zeros(len(explore), np.bool_)
     if status is not None:
         rows = np.flatnonzero(explore >= 0)
-        last = rows[np.argsort(made[rows], kind="stable")][max(len(rows) - patience, 0) :]
-        pending = np.array([status[row] == "pending" for row in last.tolist()], np.bool_)
-        held[last] = np.logical_or.accumulate(pending)
-    return held
+        in_order = rows[np.argsort(made_at[rows], kind="stable")]
+        last = in_order[max(len(rows) - patience, 0) :]
+        is_pending = np.array([status[row] == "pending" for row in last.tolist()], np.bool_)
+        is_held_up[last] = np.logical_or.accumulate(is_pending)
+    return is_held_up
 
 
-def _too_late(explore: Ints, made: Floats, settled: Floats, patience: int) -> Bools:
+def _too_late(explore: Ints, made_at: Floats, settled_at: Floats, patience: int) -> Bools:
     """Which rows have a loss that came after so many newer decisions that they were given up
     before.
 
     They stay left out: had they come back, what earlier rows say would depend on when the log is
     read.
     """
-    ranked = np.sort(made[explore >= 0])
-    newer = np.searchsorted(ranked, settled, side="left") - np.searchsorted(
-        ranked, made, side="right"
+    times = np.sort(made_at[explore >= 0])
+    made_before_loss = np.searchsorted(times, settled_at, side="left")
+    made_until_decision = np.searchsorted(times, made_at, side="right")
+    is_too_late: Bools = (made_before_loss - made_until_decision >= patience) & ~np.isnan(
+        settled_at
     )
-    found: Bools = (newer >= patience) & ~np.isnan(settled)
-    return found
+    return is_too_late
 
 
 def columns_of(log: Any) -> dict[str, Any]:
@@ -252,26 +329,31 @@ def columns_of(log: Any) -> dict[str, Any]:
     if isinstance(log, (str, os.PathLike)):
         return _from_file(Path(log), wanted)
     if isinstance(log, Mapping) or hasattr(log, "columns"):
-        # Those of an Arrow table are not names.
-        names = list(
-            log if isinstance(log, Mapping) else getattr(log, "column_names", None) or log.columns
-        )
-        return {name: listed(log[name]) for name in wanted if name in names}
+        return {name: as_column(log[name]) for name in wanted if name in _column_names(log)}
     if isinstance(log, (bytes, int, float)) or not isinstance(log, Iterable):
         raise ParameterError.of("log", log, f"is {kind_of(log)}", _KINDS)
     rows = list(log)
-    wrong = next((place for place, row in enumerate(rows) if not isinstance(row, Mapping)), None)
-    if wrong is not None:
-        rule = f"is {kind_of(rows[wrong])}, and rows must be mappings"
-        raise ParameterError.of(f"log[{wrong}]", rows[wrong], rule, _KINDS)
+    for place, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            rule = f"is {kind_of(row)}, and rows must be mappings"
+            raise ParameterError.of(f"log[{place}]", row, rule, _KINDS)
     present = set().union(*(row.keys() for row in rows))
     return {name: [row.get(name) for row in rows] for name in wanted if name in present}
 
 
+def _column_names(log: Any) -> list[Any]:
+    """The names of the columns of a mapping or of a data frame."""
+    if isinstance(log, Mapping):
+        return list(log)
+    # The columns of an Arrow table are not names.
+    return list(getattr(log, "column_names", None) or log.columns)
+
+
 def _chosen(column: Any, rows: Ints) -> Any:
-    return (
-        column[rows] if isinstance(column, np.ndarray) else [column[row] for row in rows.tolist()]
-    )
+    """The values of a column in these rows."""
+    if isinstance(column, np.ndarray):
+        return column[rows]
+    return [column[row] for row in rows.tolist()]
 
 
 def _from_file(path: Path, wanted: tuple[str, ...]) -> dict[str, Any]:
@@ -284,46 +366,45 @@ def _numbers(name: str, column: Any) -> Floats:
     """A column of numbers, NaN where one is missing."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "fiu":
         return column.astype(np.float64)
-    try:
-        return np.array(
-            [math.nan if is_missing(each) or each == "" else float(each) for each in column]
-        )
-    except (TypeError, ValueError, OverflowError):
-        place, value = next((i, each) for i, each in enumerate(column) if not _is_number(each))
-        remedy = "leave it empty if it is missing"
-        raise ParameterError.of(f"log[{place}].{name}", value, "is not a number", remedy) from None
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        return is_missing(value) or value == "" or float(value) is not None
-    except (TypeError, ValueError, OverflowError):
-        return False
+    numbers = np.empty(len(column))
+    for place, value in enumerate(column):
+        try:
+            numbers[place] = math.nan if _is_blank(value) else float(value)
+        except (TypeError, ValueError, OverflowError):
+            remedy = "leave it empty if it is missing"
+            raise ParameterError.of(
+                f"log[{place}].{name}", value, "is not a number", remedy
+            ) from None
+    return numbers
 
 
 def _check_single(name: str, columns: dict[str, Any]) -> None:
+    """Raise an error if a value of a column is a collection."""
     for place, value in enumerate(_values(columns.get(name, ()))):
         if isinstance(value, (list, dict, set)):
             rule = "is neither a text nor a number"
-            raise ParameterError.of(
-                f"log[{place}].{name}", value, rule, "give one for each decision"
-            )
+            remedy = "give one for each decision"
+            raise ParameterError.of(f"log[{place}].{name}", value, rule, remedy)
 
 
 def _check_repeated(name: str, columns: dict[str, Any]) -> None:
     """Raise an error if two rows are of one decision: it would count twice."""
-    seen: dict[Any, int] = {}
+    first_row: dict[Any, int] = {}
     for place, value in enumerate(_values(columns.get(name, ()))):
-        if not _is_blank(value) and (first := seen.setdefault(value, place)) != place:
+        if _is_blank(value):
+            continue
+        first = first_row.setdefault(value, place)
+        if first != place:
             rule = f"is the decision of log[{first}] too, and would count twice"
             remedy = "keep the last row of each; evaluate logs of different experiments one by one"
             raise ParameterError.of(f"log[{place}].{name}", value, rule, remedy)
 
 
-def _names(given: list[Arm], *columns: Any) -> list[Arm]:
-    """The names given, then the others in order."""
-    found = {value for column in columns for value in set(_values(column)) if not _is_blank(value)}
-    return [*given, *sorted(found - set(given), key=lambda name: (isinstance(name, str), name))]
+def _names(first_names: list[Arm], *columns: Any) -> list[Arm]:
+    """These names, then the others of the columns in order."""
+    values = set().union(*(set(_values(column)) for column in columns))
+    others = {value for value in values if not _is_blank(value)} - set(first_names)
+    return [*first_names, *sorted(others, key=lambda name: (isinstance(name, str), name))]
 
 
 def _places(column: Any, names: list[Arm]) -> Ints:
@@ -342,6 +423,7 @@ def _blank(column: Any) -> Bools:
 
 
 def _values(column: Any) -> Any:
+    """A column whose values are Python's, not NumPy's."""
     return column.tolist() if isinstance(column, np.ndarray) else column
 
 
@@ -350,20 +432,35 @@ def _is_blank(value: Any) -> bool:
 
 
 def _check_losses(
-    loss: Floats, seen: Bools, loss_range: tuple[float, float], name: str = "loss"
+    loss: Floats, rows: Bools, loss_range: tuple[float, float], name: str = "loss"
 ) -> None:
+    """Raise an error if one of these rows has a loss outside its range."""
     low, high = loss_range
-    outside = seen & ~((loss >= low) & (loss <= high))
-    rule, remedy = f"must lie in [{low}, {high}]", "give the loss_range of the experiment"
-    _refuse(outside, name, loss, rule, remedy, LossError)
+    is_outside = rows & ~((loss >= low) & (loss <= high))
+    rule = f"must lie in [{low}, {high}]"
+    remedy = "give the loss_range of the experiment"
+    _refuse(is_outside, name, loss, rule, remedy, LossError)
+
+
+def _check_propensities(propensity: Floats, rows: Bools) -> None:
+    """Raise an error if one of these rows has a propensity that is no probability."""
+    is_probability = (propensity >= LEAST_PROPENSITY) & (propensity <= 1.0)
+    is_wrong = rows & ~np.isnan(propensity) & ~is_probability
+    rule = f"must be a probability of at least {LEAST_PROPENSITY:g}"
+    _refuse(is_wrong, "propensity", propensity, rule, "log the probability of the explored arm")
 
 
 def _refuse(
-    bad: Bools, name: str, given: Floats, rule: str, remedy: str, kind: Any = ParameterError
+    is_wrong: Bools,
+    name: str,
+    values: Floats,
+    rule: str,
+    remedy: str,
+    kind: type[DecoupledError] = ParameterError,
 ) -> None:
-    """Raise an error for the first bad value of a column, if there is one."""
-    for place in np.flatnonzero(bad)[:1].tolist():
-        raise kind.of(f"log[{place}].{name}", float(given[place]), rule, remedy)
+    """Raise an error for the first wrong value of a column, if there is one."""
+    for place in np.flatnonzero(is_wrong)[:1].tolist():
+        raise kind.of(f"log[{place}].{name}", float(values[place]), rule, remedy)
 
 
 # The columns `tags`, `baseline` and `context` of a log: what callers attached to their decisions
@@ -380,10 +477,10 @@ def _tagged(column: Iterable[Any], wanted: Any) -> Ints:
         remedy = "for example {'country': 'de'}"
         raise ParameterError.of("tags", wanted, "must be a mapping from names to values", remedy)
     remedy = "give an object of strings, or leave it empty"
-    found = [
+    is_wanted = [
         matches(_object(row, "tags", value, remedy), wanted) for row, value in enumerate(column)
     ]
-    return np.flatnonzero(found)
+    return np.flatnonzero(is_wanted)
 
 
 def matches(tags: Mapping[Any, Any], wanted: Mapping[str, str]) -> bool:
@@ -398,58 +495,65 @@ def matches(tags: Mapping[Any, Any], wanted: Mapping[str, str]) -> bool:
 def _predicted(
     column: Any, rows: Ints, numbers: Ints, names: list[Arm], loss_range: tuple[float, float]
 ) -> Predicted:
-    """The predictions of some rows of a column; `numbers` are the rows that errors name."""
+    """The predictions of these rows of a column; none without the column. `numbers` are the rows
+    that errors name.
+    """
+    if column is None:
+        return {}
     low, high = loss_range
     # Names in a JSON object are texts. Nothing is estimated of an arm that the log does not have.
     places: dict[Any, int] = {str(name): place for place, name in enumerate(names)}
-    places |= {name: place for place, name in enumerate(names)}
-    found: dict[int, tuple[list[int], list[float]]] = {}
+    places.update({name: place for place, name in enumerate(names)})
+    decisions_of: dict[int, list[int]] = {}
+    losses_of: dict[int, list[float]] = {}
     for decision, row in enumerate(rows.tolist()):
         for arm, value in _object(numbers[row], "baseline", column[row], _BASELINE).items():
-            number = as_float(value)
-            if number is None or not low <= number <= high:
+            loss = as_float(value)
+            if loss is None or not low <= loss <= high:
+                name = f"log[{numbers[row]}].baseline[{arm!r}]"
                 rule = f"must be a loss in [{low}, {high}]"
-                raise ParameterError.of(
-                    f"log[{numbers[row]}].baseline[{arm!r}]", value, rule, _BASELINE
-                )
+                raise ParameterError.of(name, value, rule, _BASELINE)
             if arm in places:
-                seen, values = found.setdefault(places[arm], ([], []))
-                seen.append(decision)
-                values.append((number - low) / (high - low))
+                place = places[arm]
+                decisions_of.setdefault(place, []).append(decision)
+                losses_of.setdefault(place, []).append((loss - low) / (high - low))
     return {
-        arm: (np.array(seen, np.int64), np.array(values)) for arm, (seen, values) in found.items()
+        place: (np.array(decisions, np.int64), np.array(losses_of[place]))
+        for place, decisions in decisions_of.items()
     }
 
 
 def _contexts(column: Any, rows: Ints, numbers: Ints) -> tuple[Mapping[str, Any], ...] | None:
-    """The contexts of some rows of a column; None if none has one. `numbers` are the rows that
+    """The contexts of these rows of a column; None if none has one. `numbers` are the rows that
     errors name.
     """
-    found = []
+    if column is None:
+        return None
+    contexts = []
     for row in rows.tolist():
-        given = _object(numbers[row], "context", column[row], _CONTEXT)
-        for name, value in given.items():
-            number = isinstance(value, (int, float)) and -LARGEST <= value <= LARGEST
-            if not number and not isinstance(value, (str, bool, type(None))):
+        fields = _object(numbers[row], "context", column[row], _CONTEXT)
+        for name, value in fields.items():
+            is_number = isinstance(value, (int, float)) and -LARGEST <= value <= LARGEST
+            if not is_number and not isinstance(value, (str, bool, type(None))):
+                argument = f"log[{numbers[row]}].context[{name!r}]"
                 rule = (
                     f"must be a text, a number from {-LARGEST:g} to {LARGEST:g}, a boolean or None"
                 )
-                raise ParameterError.of(
-                    f"log[{numbers[row]}].context[{name!r}]", value, rule, _CONTEXT
-                )
-        found.append({str(name): value for name, value in given.items()})
-    return tuple(found) if any(found) else None
+                raise ParameterError.of(argument, value, rule, _CONTEXT)
+        contexts.append({str(name): value for name, value in fields.items()})
+    return tuple(contexts) if any(contexts) else None
 
 
 def _object(row: int, name: str, value: Any, remedy: str) -> Mapping[Arm, Any]:
+    """What a caller attached to a decision: a mapping, its JSON, or nothing."""
     if isinstance(value, Mapping):
         return value
-    if is_missing(value) or value == "":
+    if _is_blank(value):
         return {}
     try:
-        found = json.loads(value)
+        content = json.loads(value)
     except (TypeError, ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        content = None
+    if not isinstance(content, dict):
         raise ParameterError.of(f"log[{row}].{name}", value, "is not a JSON object", remedy)
-    return found
+    return content

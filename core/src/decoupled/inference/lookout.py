@@ -22,11 +22,12 @@ import numpy as np
 
 from ..base.arrays import Bools, Floats
 from ..kernels.betting import RATE
-from .sequences import Sequences, anew
+from .sequences import Sequences, empty_like
 from .sums import Observation
 
 BET = 0.5
-_EVERY = 10  # observations between two looks whether it is decided: each sums what was seen
+# Observations between two looks whether it is decided: a look sums what was seen.
+_LOOK_EVERY = 10
 
 
 class Alarm(NamedTuple):
@@ -90,64 +91,69 @@ class Lookout:
         return Alarm(now.decided, evidence, now.looks, now.raised)
 
     def take(self, number: int, seen: Observation, sequences: Sequences) -> None:
-        """Take the observation that comes after so many others, which is in the sequences; this may
-        be repeated.
+        """Take an observation, which is in the sequences already; this may be repeated.
+
+        Args:
+            number: how many observations were there before it.
+            seen: the observation.
+            sequences: the sequences of the watch.
         """
         now = self._now
         if number < now.taken:
             return
         if now.decided is None:
-            own = self.own
-            if own is not None:
-                own.add_once(now.own, seen)
-            self._now = now._replace(taken=number + 1, own=now.own + (own is not None))
-            if number % _EVERY == _EVERY - 1:
-                self.look(sequences)
+            self._take_undecided(number, seen, sequences)
             return
-        level, wealth = self._bet(now, seen, sequences._now[0].width)
-        taken = now._replace(taken=number + 1, looks=now.looks + 1, level=level, wealth=wealth)
+        level, wealth = self._bet(now, seen, sequences.width)
         if sum(wealth) >= self.every * len(wealth):
-            self.own, taken = (
-                anew(sequences, sequences.drift),
-                _State(number + 1, raised=now.raised + 1),
-            )
-        self._now = taken
+            self.own = empty_like(sequences, drift=sequences.drift)
+            self._now = _State(taken=number + 1, raised=now.raised + 1)
+            return
+        self._now = now._replace(taken=number + 1, looks=now.looks + 1, level=level, wealth=wealth)
+
+    def _take_undecided(self, number: int, seen: Observation, sequences: Sequences) -> None:
+        """Take an observation while nothing is decided, and look now and then whether it is."""
+        now = self._now
+        own_count = now.own
+        if self.own is not None:
+            self.own.add_once(now.own, seen)
+            own_count += 1
+        self._now = now._replace(taken=number + 1, own=own_count)
+        if number % _LOOK_EVERY == _LOOK_EVERY - 1:
+            self.look(sequences)
 
     def look(self, sequences: Sequences) -> None:
         """Look which arm is decided among those there are now; an arm that came is not compared
         yet.
         """
-        sums, now = (sequences if self.own is None else self.own).sums, self._now
+        now = self._now
+        sums = (sequences if self.own is None else self.own).sums
         decided = sums.decided
         if decided == now.decided and set(sums.live) - {decided} <= set(now.rivals):
             return
         rivals = () if decided is None else tuple(arm for arm in sums.live if arm != decided)
-        nothing = (0.0,) * len(rivals)
         self._now = _State(
-            now.taken, now.own, decided, raised=now.raised, rivals=rivals, wealth=nothing
+            taken=now.taken,
+            own=now.own,
+            decided=decided,
+            raised=now.raised,
+            rivals=rivals,
+            wealth=(0.0,) * len(rivals),
         )
 
     @staticmethod
     def _bet(now: _State, seen: Observation, width: float) -> tuple[float, tuple[float, ...]]:
-        """The level and the sums after an observation. Rivals that it does not compare keep theirs."""
-        explore, weight, loss, _, available, law, rho = seen
-        rivals, wealth = np.array(now.rivals), np.array(now.wealth)
-        estimate = 0.5 + width * (loss - 0.5)
-        above = rho * (estimate - now.level)  # in [-1, 1], whatever the level
+        """The level and the wealth after an observation. Rivals that it does not compare keep
+        theirs.
+        """
+        wealth = np.array(now.wealth)
+        estimate = 0.5 + width * (seen.loss - 0.5)
+        above = seen.rho * (estimate - now.level)  # in [-1, 1], whatever the level
         level = min(max(now.level + RATE * above, 0.0), 1.0)
-        compared: Bools
-        gain: Floats
-        if law is not None:
-            mine, theirs = law[now.decided], law[rivals]
-            compared = (theirs > 0.0) & (mine > 0.0)
-            part = theirs if explore == now.decided else -mine * (rivals == explore)
-            gain = above * part / np.where(compared, mine + theirs, 1.0)
-        elif weight is not None and weight > 1.0:
-            arms = set(now.rivals) | {now.decided} if available is None else available
-            compared = np.array([arm in arms and now.decided in arms for arm in now.rivals])
-            share = 1.0 / max(len(arms), 2)
-            seen_of = loss if explore == now.decided else (1.0 - loss) * (rivals == explore)
-            gain = np.asarray(share * (weight * seen_of - 1.0))
+        if seen.law is not None:
+            compared, gain = _gain_by_law(now, seen.explore, seen.law, above)
+        elif seen.weight is not None and seen.weight > 1.0:
+            compared, gain = _gain_by_weight(now, seen, seen.weight)
         else:  # it says nothing about two arms
             return level, now.wealth
         changed = np.where(compared, (1.0 + wealth) * (1.0 + BET * gain), wealth)
@@ -156,7 +162,8 @@ class Lookout:
     def copy(self) -> "Lookout":
         """The same, which goes on independently."""
         twin = Lookout(self.every)
-        twin.own, twin._now = None if self.own is None else self.own.copy(), self._now
+        twin.own = None if self.own is None else self.own.copy()
+        twin._now = self._now
         return twin
 
     def to_dict(self) -> dict[str, Any]:
@@ -167,9 +174,34 @@ class Lookout:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Lookout":
         """Restore the result of `to_dict`."""
-        found = cls(content["every"])
+        lookout = cls(content["every"])
         state = {name: content[name] for name in _State._fields}
-        lists = {name: tuple(state[name]) for name in ("rivals", "wealth")}
-        found._now = _State(**state | lists)
-        found.own = None if content["since"] is None else Sequences.from_dict(content["since"])
-        return found
+        state["rivals"] = tuple(state["rivals"])
+        state["wealth"] = tuple(state["wealth"])
+        lookout._now = _State(**state)
+        since = content["since"]
+        lookout.own = None if since is None else Sequences.from_dict(since)
+        return lookout
+
+
+def _gain_by_law(now: _State, explore: int, law: Floats, above: float) -> tuple[Bools, Floats]:
+    """Which rivals a round with a known law compares, and what was won per unit bet on each."""
+    rivals = np.array(now.rivals)
+    mine = law[now.decided]
+    theirs = law[rivals]
+    compared: Bools = (theirs > 0.0) & (mine > 0.0)
+    explored_share = theirs if explore == now.decided else -mine * (rivals == explore)
+    gain: Floats = above * explored_share / np.where(compared, mine + theirs, 1.0)
+    return compared, gain
+
+
+def _gain_by_weight(now: _State, seen: Observation, weight: float) -> tuple[Bools, Floats]:
+    """The same for a round of which only the weight is known."""
+    rivals = np.array(now.rivals)
+    available = set(now.rivals) | {now.decided} if seen.available is None else seen.available
+    compared = np.array([arm in available and now.decided in available for arm in now.rivals])
+    share = 1.0 / max(len(available), 2)
+    loss_or_gain: Any = seen.loss
+    if seen.explore != now.decided:
+        loss_or_gain = (1.0 - seen.loss) * (rivals == seen.explore)
+    return compared, np.asarray(share * (weight * loss_or_gain - 1.0))

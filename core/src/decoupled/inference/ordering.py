@@ -8,7 +8,9 @@ _T = TypeVar("_T")
 
 # For how many newer decisions the evidence waits for one without a loss: that of a learner, that of
 # a log or of an experiment of the service, and the longest. Those that wait are added all at once.
-PATIENCE, PATIENCE_OF_LOGS, MOST_PATIENCE = 250, 1_000, 10_000
+PATIENCE = 250
+PATIENCE_OF_LOGS = 1_000
+MOST_PATIENCE = 10_000
 
 
 class Awaited(NamedTuple):
@@ -28,7 +30,7 @@ class Awaited(NamedTuple):
     until: str | None = None
 
 
-def settled(
+def iter_settled(
     decisions: Iterable[_T], is_pending: Callable[[_T], bool], patience: int = PATIENCE_OF_LOGS
 ) -> Iterator[_T]:
     """The decisions before the first pending one that has fewer than `patience` others after it.
@@ -36,37 +38,39 @@ def settled(
     Later decisions are not a fair sample: whether their feedback has arrived may depend on the arm
     and its loss.
 
-    >>> list(settled("abc?de", "?".__eq__)), list(settled("abc?de", "?".__eq__, patience=2))
-    (['a', 'b', 'c'], ['a', 'b', 'c', '?', 'd', 'e'])
+    >>> list(iter_settled("abc?de", "?".__eq__))
+    ['a', 'b', 'c']
+    >>> list(iter_settled("abc?de", "?".__eq__, patience=2))
+    ['a', 'b', 'c', '?', 'd', 'e']
     """
     queue: deque[_T] = deque()
-    for each in decisions:
-        queue.append(each)
+    for decision in decisions:
+        queue.append(decision)
         while queue and (len(queue) > patience or not is_pending(queue[0])):
             yield queue.popleft()
 
 
-def unsettled(left_out: int, waiting: int, awaited: Awaited | None = None) -> str | None:
+def describe_gaps(left_out: int, waiting: int, awaited: Awaited | None = None) -> str | None:
     """What is assumed about so many decisions that are left out, and what so many losses wait for;
     None if there are none.
 
-    >>> print(unsettled(0, 1))
+    >>> print(describe_gaps(0, 1))
     1 loss waits for that of an earlier decision
-    >>> print(unsettled(0, 3, Awaited("1f2e-7", 20)))
+    >>> print(describe_gaps(0, 3, Awaited("1f2e-7", 20)))
     3 losses wait for that of decision 1f2e-7, for at most 20 more decisions
     """
-    parts = []
+    remarks = []
     if left_out:
         what = "decision without a loss is" if left_out == 1 else "decisions without a loss are"
-        assumed = "assuming that whether a loss comes in time depends on neither arm nor loss"
-        parts.append(f"{left_out:,} {what} left out, {assumed}")
+        assumption = "assuming that whether a loss comes in time depends on neither arm nor loss"
+        remarks.append(f"{left_out:,} {what} left out, {assumption}")
     if waiting:
         what = "loss waits for that" if waiting == 1 else "losses wait for that"
-        parts.append(f"{waiting:,} {what} of {_spoken(awaited)}")
-    return "; ".join(parts) or None
+        remarks.append(f"{waiting:,} {what} of {_describe_awaited(awaited)}")
+    return "; ".join(remarks) or None
 
 
-def _spoken(awaited: Awaited | None) -> str:
+def _describe_awaited(awaited: Awaited | None) -> str:
     """A decision that is waited for, and until when."""
     if awaited is None:
         return "an earlier decision"

@@ -34,7 +34,7 @@ from ..base.packed import pack_floats, pack_ints, unpack_floats, unpack_ints
 from ..kernels.betting import LARGE, LESS, REACHED, PairTotals
 from .boundary import log_sum_exp, root
 
-MOST = 100  # arms; the sums grow with the square of their number
+MOST_ARMS = 100  # the sums grow with the square of their number
 # Large bets win soonest when arms differ much, and small ones when they differ little. Most of the
 # money is on the first: a small bet waits for many observations anyway, and what it started with
 # matters less then.
@@ -63,8 +63,9 @@ class Pairs:
     @classmethod
     def start(cls, arms: int) -> "Pairs":
         """Nothing is known yet. With too many arms no pair is followed."""
-        slots = arms if arms <= MOST else 0
-        square, rows = (slots, slots), (slots * slots, len(BETS))
+        slots = arms if arms <= MOST_ARMS else 0
+        square = (slots, slots)
+        rows = (slots * slots, len(BETS))
         return cls(
             owners=np.arange(slots),
             won=np.broadcast_to(PRIOR, rows).copy(),
@@ -78,12 +79,22 @@ class Pairs:
 
     def copy(self) -> "Pairs":
         """A copy that shares nothing with this one."""
-        return Pairs(*(getattr(self, each.name).copy() for each in fields(self)))
+        return Pairs(**{field.name: getattr(self, field.name).copy() for field in fields(self)})
 
     def totals(self) -> PairTotals:
         """The arrays as compiled code takes them."""
-        rest = (self.won, self.powers, self.weights, self.gains, self.goals, self.common)
-        return PairTotals(self.owners, BETS, *rest, np.empty(len(self.owners)), np.empty(len(BETS)))
+        return PairTotals(
+            owners=self.owners,
+            bets=BETS,
+            won=self.won,
+            powers=self.powers,
+            weights=self.weights,
+            gains=self.gains,
+            goals=self.goals,
+            common=self.common,
+            chances=np.empty(len(self.owners)),
+            factors=np.empty(len(BETS)),
+        )
 
     def slots(self, arms: Iterable[int]) -> Ints:
         """The slot of each of these arms, -1 if it has none."""
@@ -94,18 +105,18 @@ class Pairs:
         """Give new arms a slot, as long as there are any; return the slots."""
         arms = list(arms)
         free = np.flatnonzero(self.owners < 0).tolist()
-        old = len(self.owners)
-        more = min(max(len(arms) - len(free), 0), MOST - old)
+        old_count = len(self.owners)
+        more = min(max(len(arms) - len(free), 0), MOST_ARMS - old_count)
         self._share_common()
         if more > 0:
             self._widen(more)
-            free += range(old, old + more)
-        found = free[: len(arms)]
-        for slot in found:
+            free += range(old_count, old_count + more)
+        slots = free[: len(arms)]
+        for slot in slots:
             self._clear(slot)
-        self.owners[found] = arms[: len(found)]
+        self.owners[slots] = arms[: len(slots)]
         self.begin_stretch()
-        return found
+        return slots
 
     def begin_stretch(self) -> None:
         """Begin to count what is won from now on, for all pairs alike."""
@@ -114,37 +125,41 @@ class Pairs:
     def _share_common(self) -> None:
         """Give every pair its own part of what they have in common: new arms have none."""
         self.won *= self.common[:-1]
-        small = self.won < LESS
-        self.won[small] *= LARGE
-        self.powers[small] -= 1
+        is_small = self.won < LESS
+        self.won[is_small] *= LARGE
+        self.powers[is_small] -= 1
         self.weights += np.tri(len(self.owners), k=-1) * self.common[-1]
         self.common = _nothing_common()
 
     def _widen(self, more: int) -> None:
+        """Make room for more slots."""
         old = len(self.owners)
         wide = old + more
         self.owners = np.concatenate([self.owners, np.full(more, -1)])
-        won, powers = np.zeros((wide, wide, len(BETS))), np.zeros((wide, wide, len(BETS)), np.int64)
+        won = np.zeros((wide, wide, len(BETS)))
         won[:old, :old] = self.won.reshape(old, old, -1)
+        self.won = won.reshape(wide * wide, -1)
+        powers = np.zeros((wide, wide, len(BETS)), np.int64)
         powers[:old, :old] = self.powers.reshape(old, old, -1)
-        self.won, self.powers = won.reshape(wide * wide, -1), powers.reshape(wide * wide, -1)
-        self.weights, self.gains = (np.pad(each, (0, more)) for each in (self.weights, self.gains))
+        self.powers = powers.reshape(wide * wide, -1)
+        self.weights = np.pad(self.weights, (0, more))
+        self.gains = np.pad(self.gains, (0, more))
         self.goals = np.pad(self.goals, (0, more), constant_values=np.inf)
 
     def _clear(self, slot: int) -> None:
-        """Nothing is known of the arm in this slot."""
+        """Forget what is known of the arm in this slot."""
         square = (len(self.owners), len(self.owners), -1)
-        for each, empty in (
-            *((self.won.reshape(square), PRIOR), (self.powers.reshape(square), 0)),
-            *((self.weights, 0.0), (self.gains, 0.0), (self.goals, np.inf)),
-        ):
-            each[slot] = each[:, slot] = empty
+        _fill_cross(self.won.reshape(square), slot, PRIOR)
+        _fill_cross(self.powers.reshape(square), slot, 0)
+        _fill_cross(self.weights, slot, 0.0)
+        _fill_cross(self.gains, slot, 0.0)
+        _fill_cross(self.goals, slot, np.inf)
 
     def dismiss(self, arm: int) -> None:
         """Free the slot of a retired arm."""
         for slot in np.flatnonzero(self.owners == arm).tolist():
             self.owners[slot] = -1
-            self.goals[slot] = self.goals[:, slot] = np.inf
+            _fill_cross(self.goals, slot, np.inf)
 
     # What they say
 
@@ -184,15 +199,16 @@ class Pairs:
         """The sum of the weights of the rounds that compare the arms in these slots, or in arrays
         of them.
         """
-        found: Floats = self.weights[np.maximum(one, two), np.minimum(one, two)] + self.common[-1]
-        return found
+        weight: Floats = self.weights[np.maximum(one, two), np.minimum(one, two)] + self.common[-1]
+        return weight
 
     def lower(self, one: int, two: int, risk: float) -> float:
         """A lower bound of that difference."""
         weight = self.weight(one, two)
         if weight == 0.0:
             return -1.0
-        logs, goal = self.log_won(one, two)[None, :], np.array([-np.log(risk)])
+        logs = self.log_won(one, two)[None, :]
+        goal = np.array([-np.log(risk)])
         return max(float(root(BETS, logs, np.array([weight]), goal)[0]), -1.0)
 
     def reached(self) -> Iterator[tuple[int, int]]:
@@ -207,36 +223,42 @@ class Pairs:
         """The logarithm of what each of `BETS` has won on these slots, or arrays of them, its share
         of the money included.
         """
-        row = one * len(self.owners) + two
-        return self._logs_of(row)
+        return self._logs_of(one * len(self.owners) + two)
 
     def _logs_of(self, row: Any) -> Floats:
-        found: Floats = (
-            np.log(self.won[row] * self.common[:-1]) + np.log(2.0) * 1000.0 * self.powers[row]
-        )
-        return found
+        """The same by the row of `won`, or an array or a slice of rows."""
+        fractions = np.log(self.won[row] * self.common[:-1])
+        logs: Floats = fractions + np.log(2.0) * 1000.0 * self.powers[row]
+        return logs
 
     def to_dict(self) -> dict[str, Any]:
         """The sums as plain values."""
-        ints = {name: pack_ints(getattr(self, name).ravel()) for name in _INTS}
-        return {**ints, **{name: pack_floats(getattr(self, name).ravel()) for name in _FLOATS}}
+        content = {name: pack_ints(getattr(self, name).ravel()) for name in _INTS}
+        for name in _FLOATS:
+            content[name] = pack_floats(getattr(self, name).ravel())
+        return content
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Pairs":
         """Restore the result of `to_dict`."""
-        # Older states have no beginning of a stretch.
-        floats = {name: unpack_floats(content[name]) for name in _FLOATS if name in content}
-        floats.setdefault("began", np.empty(0))
-        ints = {name: unpack_ints(content[name]) for name in _INTS}
-        slots, bets = len(ints["owners"]), len(BETS)
-        shapes = dict.fromkeys(("weights", "gains", "goals"), (slots, slots))
-        shapes |= dict.fromkeys(("won", "powers"), (slots * slots, bets))
-        shapes["began"] = (len(floats["began"]) // bets, bets)
-        shaped: dict[str, Any] = {
-            name: values.reshape(shapes.get(name, len(values)))
-            for name, values in (floats | ints).items()
-        }
-        pairs = cls(**shaped)
+        flat: dict[str, Any] = {name: unpack_ints(content[name]) for name in _INTS}
+        for name in _FLOATS:
+            if name in content:
+                flat[name] = unpack_floats(content[name])
+        flat.setdefault("began", np.empty(0))  # older states have no beginning of a stretch
+        slots = len(flat["owners"])
+        square = (slots, slots)
+        rows = (slots * slots, len(BETS))
+        pairs = cls(
+            owners=flat["owners"],
+            won=flat["won"].reshape(rows),
+            powers=flat["powers"].reshape(rows),
+            weights=flat["weights"].reshape(square),
+            gains=flat["gains"].reshape(square),
+            goals=flat["goals"].reshape(square),
+            common=flat["common"],
+            began=flat["began"].reshape(len(flat["began"]) // len(BETS), len(BETS)),
+        )
         pairs._check()
         return pairs
 
@@ -244,25 +266,36 @@ class Pairs:
         """Raise an error if no bets could have led to these sums, as far as each number shows by
         itself.
         """
-        given = self.owners[self.owners >= 0]
-        for name, holds in {
-            "owners": len(self.owners) <= MOST and len(set(given.tolist())) == len(given),
+        owners = self.owners[self.owners >= 0].tolist()
+        is_possible = {
+            "owners": len(self.owners) <= MOST_ARMS and len(set(owners)) == len(owners),
             "won": ((self.won > 0.0) & (self.won < np.inf)).all(),
             "powers": (np.abs(self.powers) < 2**31).all(),
             "weights": ((self.weights >= 0.0) & (self.weights < np.inf)).all(),
             "gains": (np.abs(self.gains) < np.inf).all(),
             "goals": (self.goals > 0.0).all(),
-            "common": self.common.shape == (len(BETS) + 1,)
-            and ((self.common >= 0.0) & (self.common < np.inf)).all()
-            and (self.common[:-1] > 0.0).all(),
+            "common": (
+                self.common.shape == (len(BETS) + 1,)
+                and ((self.common >= 0.0) & (self.common < np.inf)).all()
+                and (self.common[:-1] > 0.0).all()
+            ),
             "began": len(self.began) in (0, len(self.won)) and np.isfinite(self.began).all(),
-        }.items():
-            if not holds:
+        }
+        for name, is_right in is_possible.items():
+            if not is_right:
                 raise ValueError(f"{name} of pairs cannot be")
 
 
+def _fill_cross(square: Any, slot: int, value: Any) -> None:
+    """Set the row and the column of a slot."""
+    square[slot] = value
+    square[:, slot] = value
+
+
 def _nothing_common() -> Floats:
+    """The factors that no pair has to be multiplied by, and no weight to add."""
     return np.append(np.ones(len(BETS)), 0.0)
 
 
-_INTS, _FLOATS = ("owners", "powers"), ("won", "weights", "gains", "goals", "common", "began")
+_INTS = ("owners", "powers")
+_FLOATS = ("won", "weights", "gains", "goals", "common", "began")

@@ -18,14 +18,16 @@ from ..base.arrays import Floats, Ints
 from ..base.validation import is_missing
 
 PENALTY = 5.0  # as many losses of a segment as the mean of all is worth
-FIRST = 16  # decisions of the first block, which is predicted by the mean alone
-GROWTH = 1.5
+FIRST_BLOCK = 16  # decisions, which are predicted by the mean alone
+GROWTH = 1.5  # of the end of a block to that of the one before
 # So that time is linear in decisions and fields: the fields that most contexts have, and the values
 # of a field that have a column of their own, those seen first, of all fields together and of one;
 # the others share one.
-MOST_FIELDS, MOST_COLUMNS, MOST_VALUES = 32, 128, 64
+MOST_FIELDS = 32
+MOST_COLUMNS = 128
+MOST_VALUES = 64
 _CHUNK = 20_000  # rows that are held as a matrix at a time
-_FAR = 4.0  # standard deviations beyond which a number counts as this far
+_FARTHEST = 4.0  # standard deviations; a number beyond counts as this far
 
 
 class Design:
@@ -41,9 +43,9 @@ class Design:
     """
 
     def __init__(self, contexts: Sequence[Mapping[str, Any]]) -> None:
-        found = Counter(name for context in contexts for name in context)
-        self.unused = max(len(found) - MOST_FIELDS, 0)
-        fields = [name for name, _ in found.most_common(MOST_FIELDS)]
+        field_counts = Counter(name for context in contexts for name in context)
+        self.unused = max(len(field_counts) - MOST_FIELDS, 0)
+        fields = [name for name, _ in field_counts.most_common(MOST_FIELDS)]
         columns = {name: [context.get(name) for context in contexts] for name in fields}
         numeric = [name for name in fields if all(map(_is_number_or_none, columns[name]))]
         self.numbers: Floats = np.array(
@@ -59,33 +61,32 @@ class Design:
         self._widths = [int(codes.max(initial=0)) + 1 for codes in self.codes]
 
     def scales(self, rows: Ints) -> tuple[Floats, Floats]:
-        """The mean and the standard deviation of every number in some rows; 1 where it never
-        varies.
-        """
-        chosen = self.numbers[:, rows]
-        known = ~np.isnan(chosen)
-        if (
-            chosen.size > 0
-        ):  # clipped, so that a few values that are far out do not make all others equal
-            ranked = np.sort(chosen, axis=1)  # those that are missing come last
-            places = np.maximum(known.sum(axis=1) - 1, 0)[:, None] * np.array([1, 3]) // 4
+        """The mean and the standard deviation of every number in these rows; 1 if constant."""
+        numbers = self.numbers[:, rows]
+        is_present = ~np.isnan(numbers)
+        if numbers.size > 0:
+            # Clipped, so that a few values that are far out do not make all others equal.
+            ranked = np.sort(numbers, axis=1)  # those that are missing come last
+            places = np.maximum(is_present.sum(axis=1) - 1, 0)[:, None] * np.array([1, 3]) // 4
             low, high = np.take_along_axis(ranked, places, axis=1).T[:, :, None]
-            chosen = np.clip(chosen, low - _FAR * (high - low), high + _FAR * (high - low))
-        count = np.maximum(known.sum(axis=1), 1)
-        means = np.where(known, chosen, 0.0).sum(axis=1) / count
-        spread = np.sqrt((np.where(known, chosen - means[:, None], 0.0) ** 2).sum(axis=1) / count)
+            reach = _FARTHEST * (high - low)
+            numbers = np.clip(numbers, low - reach, high + reach)
+        count = np.maximum(is_present.sum(axis=1), 1)
+        means = np.where(is_present, numbers, 0.0).sum(axis=1) / count
+        deviations = np.where(is_present, numbers - means[:, None], 0.0)
+        spread = np.sqrt((deviations**2).sum(axis=1) / count)
         return means, np.where(spread > 0.0, spread, 1.0)
 
     def matrix(self, rows: Ints, means: Floats, spreads: Floats) -> Floats:
-        """The columns of some rows, one row each."""
-        found: Floats = np.zeros((len(rows), len(self.numbers) + sum(self._widths)))
+        """The columns of these rows: scaled numbers, then an indicator for each other value."""
+        matrix: Floats = np.zeros((len(rows), len(self.numbers) + sum(self._widths)))
         scaled = (self.numbers[:, rows] - means[:, None]) / spreads[:, None]
-        found[:, : len(means)] = np.clip(np.nan_to_num(scaled, nan=0.0), -_FAR, _FAR).T
+        matrix[:, : len(means)] = np.clip(np.nan_to_num(scaled, nan=0.0), -_FARTHEST, _FARTHEST).T
         start = len(means)
         for codes, width in zip(self.codes, self._widths, strict=True):
-            found[np.arange(len(rows)), start + codes[rows]] = 1.0
+            matrix[np.arange(len(rows)), start + codes[rows]] = 1.0
             start += width
-        return found
+        return matrix
 
 
 def _is_number_or_none(value: Any) -> bool:
@@ -94,39 +95,51 @@ def _is_number_or_none(value: Any) -> bool:
 
 def _codes(values: list[Any], most: int) -> Ints:
     """The number of each value, in the order in which values are first seen."""
-    found: dict[Any, int] = {}
-    for value in values:
-        found.setdefault(None if is_missing(value) else value, min(len(found), most))
-    return np.array([found[None if is_missing(value) else value] for value in values], np.int64)
+    present = [None if is_missing(value) else value for value in values]
+    code_of: dict[Any, int] = {}
+    for value in present:
+        code_of.setdefault(value, min(len(code_of), most))
+    return np.array([code_of[value] for value in present], np.int64)
 
 
 def ridge(
-    design: Design, mine: Ints, loss: Floats, settled: Floats, made: Floats, level: Floats
+    design: Design, mine: Ints, loss: Floats, settled_at: Floats, made_at: Floats, level: Floats
 ) -> Floats:
-    """What an arm's regression predicts for every decision, given when all of them were made.
+    """What an arm's regression predicts for every decision.
 
-    `mine` are the decisions that explored the arm and whose losses are known, in the order in which
-    these were settled. `level` is, for every decision, the mean of the losses that were known of
-    the arm: what a prediction begins from.
+    Args:
+        design: the contexts of all decisions.
+        mine: the decisions that explored the arm and whose losses are known, in the order in which
+            these were settled.
+        loss: the losses of those decisions.
+        settled_at: when those losses were settled.
+        made_at: when each decision, of all, was made.
+        level: for every decision, the mean of the losses that were known of the arm: what a
+            prediction begins from.
     """
     predicted = level.copy()
-    order = np.argsort(made, kind="stable")
-    for start, stop in _blocks(len(made)):
+    order = np.argsort(made_at, kind="stable")
+    for start, stop in _blocks(len(made_at)):
         block = order[start:stop]
-        known = int(np.searchsorted(settled, made[block[0]], side="left"))
-        if known > 0:
-            means, spreads = design.scales(mine[:known])
-            rest = loss[:known] - float(loss[:known].mean())
-            found = _fit(design, mine[:known], rest, means, spreads)
-            for some in _chunks(block):
-                # The fit is about the mean that it knew, and the level may know later losses: it
-                # wins in time.
-                predicted[some] = level[some] + design.matrix(some, means, spreads) @ found
+        known_count = int(np.searchsorted(settled_at, made_at[block[0]], side="left"))
+        if known_count == 0:
+            continue
+        rows = mine[:known_count]
+        losses = loss[:known_count]
+        means, spreads = design.scales(rows)
+        residuals = losses - float(losses.mean())
+        coefficients = _fit(design, rows, residuals, means, spreads)
+        for chunk in _chunks(block):
+            # The fit is about the mean that it knew, and the level may know later losses: it wins
+            # in time.
+            matrix = design.matrix(chunk, means, spreads)
+            predicted[chunk] = level[chunk] + matrix @ coefficients
     return np.asarray(np.clip(predicted, 0.0, 1.0))
 
 
 def _blocks(count: int) -> list[tuple[int, int]]:
-    ends = [FIRST]
+    """The first decision of each block, and the first one after it; all but the first block."""
+    ends = [FIRST_BLOCK]
     while ends[-1] < count:
         ends.append(math.ceil(GROWTH * ends[-1]))
     return list(zip(ends[:-1], np.minimum(ends[1:], count).tolist(), strict=True))
@@ -136,12 +149,13 @@ def _chunks(rows: Ints) -> list[Ints]:
     return [rows[start : start + _CHUNK] for start in range(0, len(rows), _CHUNK)]
 
 
-def _fit(design: Design, rows: Ints, rest: Floats, means: Floats, spreads: Floats) -> Floats:
+def _fit(design: Design, rows: Ints, residuals: Floats, means: Floats, spreads: Floats) -> Floats:
+    """The coefficients of a ridge regression of residuals on the columns of these rows."""
     size = len(design.matrix(rows[:0], means, spreads).T)
     gram: Floats = PENALTY * np.eye(size)
     sums: Floats = np.zeros(size)
-    for start, some in zip(range(0, len(rows), _CHUNK), _chunks(rows), strict=True):
-        columns = design.matrix(some, means, spreads)
+    for start, chunk in zip(range(0, len(rows), _CHUNK), _chunks(rows), strict=True):
+        columns = design.matrix(chunk, means, spreads)
         gram += columns.T @ columns
-        sums += columns.T @ rest[start : start + len(some)]
+        sums += columns.T @ residuals[start : start + len(chunk)]
     return np.asarray(np.linalg.solve(gram, sums), np.float64)

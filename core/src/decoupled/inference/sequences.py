@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..base.arrays import Floats
-from ..base.validation import LEAST_PROPENSITY, LEAST_RISK, as_float, number_in, whole_number
+from ..base.validation import LEAST_PROPENSITY, LEAST_RISK, as_float, check_number, whole_number
 from ..errors import ArmError, LossError, ParameterError, StateError
 from ..kernels import betting as at
 from ..kernels.betting import ArmTotals, Observed, add_observations
@@ -80,8 +80,15 @@ class Sequences:
         label_share: float = 1.0,
     ) -> None:
         count = whole_number("arms", arms, 2, "with one arm there is nothing to compare")
-        chance = number_in("risk", risk, LEAST_RISK, 1.0, _RISK)
-        self._set(Sums.start(count, bool(coupled), chance, bool(drift), 2.0 / label_share - 1.0))
+        chance = check_number("risk", risk, _RISK, above=LEAST_RISK, below=1.0)
+        sums = Sums.start(
+            count,
+            risk=chance,
+            drift=bool(drift),
+            coupled=bool(coupled),
+            width=2.0 / label_share - 1.0,
+        )
+        self._set(sums)
 
     def _set(self, sums: Sums, seen: int = 0, unsummed: list[Observation] | None = None) -> None:
         """Replace everything in one step, for interrupts; `sums`, of `seen` observations, are
@@ -101,6 +108,11 @@ class Sequences:
     def drift(self) -> bool:
         """Whether the intervals allow for losses that drift, unless a call says otherwise."""
         return self._now[0].drift
+
+    @property
+    def width(self) -> float:
+        """The width of the range around 1/2 that losses are mapped from; 1 without labels."""
+        return self._now[0].width
 
     @property
     def sums(self) -> Sums:
@@ -157,6 +169,7 @@ class Sequences:
         exploit: int | None = None,
         available: Collection[int] | None = None,
         law: Sequence[float] | Floats | None = None,
+        *,
         rho: float = 1.0,
     ) -> None:
         """Add an observation.
@@ -185,15 +198,25 @@ class Sequences:
         if number is None or not 0.0 <= number <= 1.0:
             raise LossError.of("loss", loss, "must lie in [0, 1]", "scale losses to [0, 1] first")
         if weight is not None and not (type(weight) is float and 0.0 < weight < MOST_WEIGHT):
-            weight = number_in("weight", weight, 0.0, MOST_WEIGHT, "give 1 / propensity, or None")
+            weight = check_number(
+                "weight", weight, "give 1 / propensity, or None", above=0.0, below=MOST_WEIGHT
+            )
         explore = self._place("explore", explore)
         exploit = None if exploit is None else self._place("exploit", exploit)
-        among = (explore,) if available is None else available
-        if explore not in among or min(among) < 0 or max(among) >= self.count:
+        numbers = (explore,) if available is None else available
+        if explore not in numbers or min(numbers) < 0 or max(numbers) >= self.count:
             rule = f"must be numbers from 0 to {self.count - 1} that include the explored arm"
             raise ArmError.of("available", available, rule, "leave it out for all arms")
-        chances = None if law is None else self._checked_law(explore, law)
-        self.add(Observation(explore, weight, number, exploit, available, chances, rho))
+        observation = Observation(
+            explore=explore,
+            weight=weight,
+            loss=number,
+            exploit=exploit,
+            available=available,
+            law=None if law is None else self._checked_law(explore, law),
+            rho=rho,
+        )
+        self.add(observation)
 
     def add(self, seen: Observation) -> None:
         """Add an observation without the checks of `update`. It is summed when you ask for
@@ -219,9 +242,10 @@ class Sequences:
 
     def leave_out(self) -> None:
         """Count a decision that will not be observed."""
-        sums, seen, unsummed = self._now
+        sums, observed, unsummed = self._now
         complete = self.observed if sums.left_out == 0 else sums.complete
-        self._set(replace(sums, left_out=sums.left_out + 1, complete=complete), seen, unsummed)
+        sums = replace(sums, left_out=sums.left_out + 1, complete=complete)
+        self._set(sums, observed, unsummed)
 
     def add_arms(self, count: int = 1) -> None:
         """Add arms, numbered on from the last. What is known of the other arms stays.
@@ -253,13 +277,14 @@ class Sequences:
         >>> sequences.live
         [0, 2]
         """
-        place, sums = self._place("arm", arm), self.sums.copy()
+        place = self._place("arm", arm)
+        sums = self.sums.copy()
         sums.retire(place)
-        for each in sums.live:
-            note_best(sums, each)
+        for candidate in sums.live:
+            note_best(sums, candidate)
         self._set(sums, self.observed)
 
-    def copy(self) -> Self:
+    def copy(self) -> "Sequences":
         """An independent copy.
 
         >>> sequences = Sequences(arms=2)
@@ -268,9 +293,9 @@ class Sequences:
         >>> sequences.observed, twin.observed
         (1, 0)
         """
-        twin = type(self).__new__(type(self))
-        sums, seen, unsummed = self._now
-        twin._set(sums, seen, unsummed.copy())
+        sums, observed, unsummed = self._now
+        twin = Sequences(arms=2)
+        twin._set(sums, observed, unsummed.copy())
         return twin
 
     # Intervals
@@ -282,7 +307,7 @@ class Sequences:
             drift: whether losses may drift; None for what the sequences were made with.
         """
         estimates, lows, highs = self.bounds(drift=drift)
-        return [Interval.around(*each) for each in zip(estimates, lows, highs, strict=True)]
+        return [Interval.around(*ends) for ends in zip(estimates, lows, highs, strict=True)]
 
     def arm(self, arm: int, *, drift: bool | None = None) -> Interval:
         """The interval of one arm's mean loss.
@@ -307,13 +332,13 @@ class Sequences:
         risks = sums.risk * sums.share_of_arms()[0] / 2.0
         if among is not None:
             risks = risks[[self._place("among", arm) for arm in among]]
-        rounds, moments = self._moments(self._allows_drift(drift), among)
-        lows = np.minimum(lower_mean(rounds, moments[0], moments[1], risks), 1.0)
-        highs = np.maximum(1.0 - lower_mean(rounds, moments[2], moments[3], risks), 0.0)
-        mean, low, high = (
-            sums.unmapped(each) for each in (ratio(moments[0], moments[2]), lows, highs)
+        rounds, (loss, losses, gain, gains) = self._moments(
+            among, drift=self._allows_drift(drift=drift)
         )
-        return mean, low, high
+        means = ratio(loss, gain)
+        lows = np.minimum(lower_mean(rounds, loss, losses, risks), 1.0)
+        highs = np.maximum(1.0 - lower_mean(rounds, gain, gains, risks), 0.0)
+        return sums.unmapped(means), sums.unmapped(lows), sums.unmapped(highs)
 
     def estimates(self, *, drift: bool | None = None) -> Floats:
         """The estimated mean loss of every arm: its weighted losses over their weights; 1/2 if none
@@ -322,8 +347,8 @@ class Sequences:
         Args:
             drift: whether losses may drift; None for what the sequences were made with.
         """
-        moments = self._moments(self._allows_drift(drift))[1]
-        return np.asarray(self.sums.unmapped(ratio(moments[0], moments[2])))
+        _, (loss, _, gain, _) = self._moments(drift=self._allows_drift(drift=drift))
+        return np.asarray(self.sums.unmapped(ratio(loss, gain)))
 
     def served(self, *, drift: bool | None = None) -> Interval:
         """The interval of the mean loss of what was exploited, over the observed rounds that
@@ -332,18 +357,22 @@ class Sequences:
         Args:
             drift: whether losses may drift; None for what the sequences were made with.
         """
-        sums, used = self.sums, self.used()
-        if not self._allows_drift(drift):
+        sums = self.sums
+        used = self.used()
+        if not self._allows_drift(drift=drift):
             if not used.any():
                 return Interval(0.5, 0.0, 1.0)
             estimates, lows, highs = self.bounds(drift=False)
-            return Interval.around(*(float(used @ each) for each in (estimates, lows, highs)))
+            return Interval.around(float(used @ estimates), float(used @ lows), float(used @ highs))
         risk = sums.risk * sums.share_of_arms()[1] / 2.0
+        rounds = sums.rounds[at.SERVED_ROUNDS]
         loss, losses, gain, gains = sums.flow[at.SERVED : at.SERVED + 4]
-        low = lower_mean(sums.rounds[at.SERVED_ROUNDS], loss, losses, risk)
-        high = 1.0 - lower_mean(sums.rounds[at.SERVED_ROUNDS], gain, gains, risk)
-        ends = float(ratio(loss, gain)), min(float(low), 1.0), max(float(high), 0.0)
-        return Interval.around(*(float(sums.unmapped(each)) for each in ends))
+        estimate = float(ratio(loss, gain))
+        low = min(float(lower_mean(rounds, loss, losses, risk)), 1.0)
+        high = max(float(1.0 - lower_mean(rounds, gain, gains, risk)), 0.0)
+        return Interval.around(
+            float(sums.unmapped(estimate)), float(sums.unmapped(low)), float(sums.unmapped(high))
+        )
 
     def difference(self, arm: int, other: int, *, drift: bool | None = None) -> Interval:
         """The interval of one arm's mean loss minus another's: above 0 if the other arm is better.
@@ -361,12 +390,14 @@ class Sequences:
 
         >>> sequences = Sequences(arms=2)
         >>> for n in range(2_000):
-        ...     sequences.update(explore=n % 2, weight=2.0, loss=0.25 if n % 2 else 0.75, law=[0.5, 0.5])
-        >>> [round(each, 2) for each in sequences.difference(0, 1)]
+        ...     loss = 0.25 if n % 2 else 0.75
+        ...     sequences.update(explore=n % 2, weight=2.0, loss=loss, law=[0.5, 0.5])
+        >>> [round(end, 2) for end in sequences.difference(0, 1)]
         [0.5, 0.47, 0.54]
         """
-        arm, other = self._place("arm", arm), self._place("other", other)
-        return difference(self.sums, arm, other, self._allows_drift(drift))
+        place = self._place("arm", arm)
+        other_place = self._place("other", other)
+        return difference(self.sums, place, other_place, drift=self._allows_drift(drift=drift))
 
     def against_served(self, arm: int, *, drift: bool | None = None) -> Interval:
         """The interval of an arm's mean loss minus that of what was exploited: above 0 if the arm
@@ -376,32 +407,46 @@ class Sequences:
             arm: the number of the arm.
             drift: whether losses may drift; None for what the sequences were made with.
         """
-        place, sums, used = self._place("arm", arm), self.sums, self.used()
+        place = self._place("arm", arm)
+        sums = self.sums
+        used = self.used()
         if not used.any():
             return Interval(0.0, -1.0, 1.0)
-        if not self._allows_drift(drift):
-            estimates, lows, highs = self.bounds(drift=False)
-            apart = used.sum() - used[place]  # the arm does not differ from itself
-            estimate = float(estimates[place] - used @ estimates)
-            used[place] = 0.0
-            low, high = apart * lows[place] - used @ highs, apart * highs[place] - used @ lows
-            return Interval.around(estimate, float(low), float(high))
-        risk, rounds = sums.risk * sums.share_of_served_difference(), sums.rounds[at.COMPARED]
+        if not self._allows_drift(drift=drift):
+            return self._against_served_without_drift(place, used)
+        risk = sums.risk * sums.share_of_served_difference()
+        rounds = sums.rounds[at.COMPARED]
         common = sums.flow[at.COMMON : at.COMMON + 4]
         above, aboves, below, belows = common + sums.moments[place, at.AGAINST : at.AGAINST + 4]
-        low = lower_difference(rounds, above, aboves, risk)
-        high = -lower_difference(rounds, below, belows, risk)
+        low = min(float(lower_difference(rounds, above, aboves, risk)), 1.0)
+        high = max(float(-lower_difference(rounds, below, belows, risk)), -1.0)
         # By the same rounds: `common` has, less 1 in each, the gains and the losses of what was
         # exploited.
         served = ratio(common[2] + rounds, common[0] + rounds)
         estimate = float(comparable_means(sums, drift=True)[place] - served) if rounds > 0 else 0.0
-        ends = estimate, min(float(low), 1.0), max(float(high), -1.0)
-        return Interval.around(*(float(sums.unmapped_difference(each)) for each in ends))
+        return Interval.around(
+            float(sums.unmapped_difference(estimate)),
+            float(sums.unmapped_difference(low)),
+            float(sums.unmapped_difference(high)),
+        )
 
-    def _allows_drift(self, drift: bool | None) -> bool:
+    def _against_served_without_drift(self, place: int, used: Floats) -> Interval:
+        """An arm's mean loss minus that of a mixture of arms, if no mean changes."""
+        estimates, lows, highs = self.bounds(drift=False)
+        estimate = float(estimates[place] - used @ estimates)
+        other_share = used.sum() - used[place]  # the arm does not differ from itself
+        others = used.copy()
+        others[place] = 0.0
+        low = other_share * lows[place] - others @ highs
+        high = other_share * highs[place] - others @ lows
+        return Interval.around(estimate, float(low), float(high))
+
+    def _allows_drift(self, *, drift: bool | None) -> bool:
+        """What a call says about drift, or else what the sequences were made with."""
         return self.drift if drift is None else bool(drift)
 
     def _place(self, name: str, arm: object) -> int:
+        """The number of an arm that the caller gave as the argument `name`."""
         try:
             place = operator.index(arm)  # type: ignore[arg-type]
         except TypeError:
@@ -412,26 +457,31 @@ class Sequences:
         return place
 
     def _checked_law(self, explore: int, law: Sequence[float] | Floats) -> Floats:
+        """A law of exploration as an array, if it is one and could explore this arm."""
         chances = np.asarray(law, np.float64)
-        whole = (
+        is_law = (
             chances.shape == (self.count,)
             and chances.min() >= 0.0
             and abs(chances.sum() - 1.0) < 1e-6
         )
-        if not whole or chances[explore] == 0.0:
+        if not is_law or chances[explore] == 0.0:
             rule = f"must be {self.count} probabilities, above 0 for the explored arm"
             raise ParameterError.of("law", law, rule, "leave it out if it is not known")
         return chances
 
-    def _moments(self, drift: bool, among: Sequence[int] | None = None) -> tuple[Floats, Floats]:
-        """For each arm, the number of rounds that its moments are over, and a row for each moment."""
+    def _moments(self, among: Sequence[int] | None = None, *, drift: bool) -> tuple[Floats, Floats]:
+        """For each arm, the number of rounds that its moments are over, and a row for each of the
+        four moments.
+        """
         sums = self.sums
         rows = slice(None) if among is None else list(among)
-        moments, counts = sums.moments[rows], sums.counts[rows]
+        moments = sums.moments[rows]
+        counts = sums.counts[rows]
         if not drift:
             return counts[:, at.SEEN].astype(np.float64), moments[:, at.PLAIN : at.COMPARABLE].T
         rounds = (sums.rounds[at.ROUNDS] + counts[:, at.OTHER_ROUNDS]).astype(np.float64)
-        return rounds, (moments[:, at.COMPARABLE : at.OTHER] + moments[:, at.OTHER : at.AGAINST]).T
+        weighted = moments[:, at.COMPARABLE : at.OTHER] + moments[:, at.OTHER : at.AGAINST]
+        return rounds, weighted.T
 
     def seen(self, arm: int) -> int:
         """How many losses of an arm were seen.
@@ -475,7 +525,7 @@ class Sequences:
         except (KeyError, TypeError, ValueError, zlib.error) as error:
             reason = f"sequences: cannot be restored ({type(error).__name__}: {error})"
             raise StateError(f"{reason}; give the result of Sequences.to_dict()") from error
-        sequences = cls.__new__(cls)
+        sequences = cls(arms=2)
         sequences._set(sums, int(sums.counts[:, at.SEEN].sum()))
         return sequences
 
@@ -490,15 +540,21 @@ def _find_best(sums: Sums) -> None:
         sums.best = sums.best._replace(at=0)
 
 
-def anew(sequences: Sequences, drift: bool, share: float = 1.0) -> Sequences:
-    """Sequences of the same arms and the same kind of losses, of which nothing is known, with a
-    share of the risk.
+def empty_like(sequences: Sequences, *, drift: bool, share: float = 1.0) -> Sequences:
+    """Sequences of the same arms and the same kind of losses, of which nothing is known.
+
+    Args:
+        sequences: the sequences.
+        drift: whether losses may drift.
+        share: the share of their risk that the new ones have.
     """
     old = sequences.sums
-    risk = max(old.risk * share, 2.0 * LEAST_RISK)
-    label_share = 2.0 / (1.0 + old.width)
     new = Sequences(
-        sequences.count, risk, drift=drift, coupled=old.coupled, label_share=label_share
+        sequences.count,
+        max(old.risk * share, 2.0 * LEAST_RISK),
+        drift=drift,
+        coupled=old.coupled,
+        label_share=2.0 / (1.0 + old.width),
     )
     for arm in np.flatnonzero(old.retired).tolist():
         new.retire(arm)
@@ -514,74 +570,104 @@ def anew(sequences: Sequences, drift: bool, share: float = 1.0) -> Sequences:
 _MOST_NUMBERS = 1_000_000  # in the laws that are held at once
 
 
-def add_all(sums: Sums, seen: Sequence[Observation], before: int) -> None:
+def add_all(sums: Sums, observations: Sequence[Observation], before: int) -> None:
     """Add observations; there were so many before them."""
     at_once = max(1, _MOST_NUMBERS // len(sums.batch))
-    looks = looks_apart(sums)
+    has_looks = looks_apart(sums)
     start = 0
-    while start < len(seen):
-        end = min(start + at_once, len(seen))
-        if looks:
+    while start < len(observations):
+        end = min(start + at_once, len(observations))
+        if has_looks:
             end = min(end, max(sums.next_look - before, start + 1))
-        _add(sums, seen[start:end])
+        _add(sums, observations[start:end])
         start = end
-        if looks and before + end >= sums.next_look:
+        if has_looks and before + end >= sums.next_look:
             # A look costs more than an observation, so looks become rarer.
             sums.next_look = before + end + max(25, (before + end) // 10)
             look(sums)
 
 
-def _add(sums: Sums, seen: Sequence[Observation]) -> None:
-    observed = _packed(sums, seen)
+def _add(sums: Sums, observations: Sequence[Observation]) -> None:
+    """Add observations, and settle the pairs whose bets have won enough on the way."""
+    packed = _packed(sums, observations)
     arms = ArmTotals(sums.moments, sums.counts, sums.rounds, sums.flow)
-    pairs, start = sums.pairs.totals(), 0
-    while start < len(seen):
-        start = add_observations(observed, arms, pairs, start)
+    pairs = sums.pairs.totals()
+    start = 0
+    while start < len(observations):
+        start = add_observations(packed, arms, pairs, start)
         for worse, better in sums.pairs.reached():
             if (worse, better) not in sums.settled:
                 sums.settle(worse, better, difference_now(sums, worse, better, drift=True))
             note_best(sums, better)
 
 
-def _packed(sums: Sums, seen: Sequence[Observation]) -> Observed:
+def _packed(sums: Sums, observations: Sequence[Observation]) -> Observed:
     """The observations as compiled code takes them."""
-    live, followed, coupled = set(sums.live), len(sums.pairs.owners) > 0, int(sums.coupled)
-    rows: list[int] = []
-    numbers: list[float] = []
+    rows: list[tuple[int, ...]] = []
+    numbers: list[tuple[float, ...]] = []
     laws: list[Floats] = []
-    for explore, weight, loss, exploit, available, law, rho in seen:
-        row, share, served = -1, 0.0, exploit is not None
-        if weight == 1.0:  # no other arm had a chance
-            available = (explore,)
-        every = available is None or len(available) >= len(sums.batch) or live.issubset(available)
-        whole = weight is not None and every
-        part = weight is not None and not whole
-        if weight is None:
-            served = served and sums.coupled  # what was exploited is what was seen
-        elif part and available is not None:
-            some = np.array(sorted(available), np.int64)
-            sums.counts[some, at.OTHER_ROUNDS] += 1
-            served = exploit in available  # else the exploited arm had no chance to be explored
-        if followed and law is not None:
-            row = len(laws)
-            laws.append(law)
-        elif followed and whole:
-            share = 1.0 / sums.contenders
-        elif followed and part and len(some) > 1:
-            row, share = len(laws), 1.0 / len(some)
-            laws.append(np.bincount(some, minlength=len(sums.batch)).astype(np.float64))
-        rows += (explore, -1 if exploit is None else exploit, row)
-        rows += (weight is not None, whole, served, coupled)
-        estimate = loss if sums.width == 1.0 else 0.5 + sums.width * (loss - 0.5)
-        numbers += (
-            0.0 if weight is None else weight,
-            loss,
+    live = set(sums.live)
+    for observation in observations:
+        row, number = _packed_one(sums, observation, live, laws)
+        rows.append(row)
+        numbers.append(number)
+    return Observed(
+        rows=np.array(rows, np.int64),
+        numbers=np.array(numbers),
+        laws=np.array(laws) if laws else np.empty((0, len(sums.batch))),
+    )
+
+
+def _packed_one(
+    sums: Sums, observation: Observation, live: set[int], laws: list[Floats]
+) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """A row of `Observed.rows` and one of `Observed.numbers`. A law that it needs is put into
+    `laws`, and the rounds of an observation that not every arm was available in are counted.
+    """
+    arms = len(sums.batch)
+    has_weight = observation.weight is not None
+    available = observation.available
+    if observation.weight == 1.0:  # no other arm had a chance
+        available = (observation.explore,)
+    serves = observation.exploit is not None
+    is_whole = available is None or len(available) >= arms or live.issubset(available)
+    places: list[int] = []
+    if not has_weight:
+        serves = serves and sums.coupled  # what was exploited is what was seen
+    elif not is_whole and available is not None:
+        places = sorted(available)
+        sums.counts[places, at.OTHER_ROUNDS] += 1
+        # Otherwise the exploited arm had no chance to be explored.
+        serves = observation.exploit in places
+    law_row = -1
+    share = 0.0
+    if len(sums.pairs.owners) == 0:  # pairs are not followed
+        pass
+    elif observation.law is not None:
+        law_row = len(laws)
+        laws.append(observation.law)
+    elif has_weight and is_whole:
+        share = 1.0 / sums.contenders
+    elif has_weight and len(places) > 1:
+        law_row = len(laws)
+        share = 1.0 / len(places)
+        laws.append(np.bincount(places, minlength=arms).astype(np.float64))
+    return (
+        (
+            observation.explore,
+            -1 if observation.exploit is None else observation.exploit,
+            law_row,
+            has_weight,
+            has_weight and is_whole,
+            serves,
+            sums.coupled,
+        ),
+        (
+            0.0 if observation.weight is None else observation.weight,
+            observation.loss,
             share,
             share / sums.width,
-            estimate,
-            rho,
-        )
-    return Observed(
-        np.array(rows, np.int64).reshape(len(seen), -1), np.array(numbers).reshape(len(seen), -1),
-        np.array(laws) if laws else np.empty((0, len(sums.batch))),
-    )  # fmt: skip
+            observation.loss if sums.width == 1.0 else 0.5 + sums.width * (observation.loss - 0.5),
+            observation.rho,
+        ),
+    )

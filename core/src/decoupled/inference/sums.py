@@ -20,9 +20,13 @@ from ..kernels import betting as at
 from .boundary import Interval
 from .pairs import Pairs
 
-_MOMENTS, _COUNTS, _ROUNDS, _FLOW = 16, 3, 4, 9
+# How many numbers there are of each kind: for an arm, and for all arms together.
+_MOMENTS = 16
+_COUNTS = 3
+_ROUNDS = 4
+_FLOW = 9
 LARGEST = 1e150  # its square is finite
-_START = 0.9  # the share of the arms of the start
+_SHARE_OF_START = 0.9  # of the risk, for the arms of the start
 
 
 class Observation(NamedTuple):
@@ -110,14 +114,11 @@ class Sums:
     # The arm that was last shown to be better than every other one there was. Without drift nothing
     # is noted here.
     best: "Best | None" = None
-    next_look: int = (
-        0  # after how many observations to look for what `pairs` does not say by itself
-    )
+    # After how many observations to look for what `pairs` does not say by itself.
+    next_look: int = 0
     left_out: int = 0  # decisions, because it is not known what they would have shown
-    complete: int | None = (
-        # how many observations there were before the first of these; None if that is not known
-        None
-    )
+    # How many observations there were before the first of these; None if that is not known.
+    complete: int | None = None
     # Of the range of losses, which is 1 without labels. They are mapped to [0, 1] from a range
     # around 1/2; only pairs of arms are compared by losses that are not mapped.
     width: float = 1.0
@@ -126,9 +127,10 @@ class Sums:
     def start(
         cls,
         arms: int,
-        coupled: bool = False,
+        *,
         risk: float = 0.05,
         drift: bool = True,
+        coupled: bool = False,
         width: float = 1.0,
     ) -> "Sums":
         """The sums of arms of which nothing is known."""
@@ -136,20 +138,19 @@ class Sums:
         flow = np.zeros(_FLOW)
         flow[at.LEVEL] = 0.5
         sums = cls(
-            *(
-                risk,
-                drift,
-                coupled,
-                np.zeros((arms, _MOMENTS)),
-                np.zeros((arms, _COUNTS), np.int64),
-            ),
-            *(
-                np.zeros(arms, np.int64),
-                np.zeros(arms, np.bool_),
-                np.zeros(_ROUNDS, np.int64),
-                flow,
-            ),
-            *([arms * (arms - 1)], arms, pairs, {}),
+            risk=risk,
+            drift=drift,
+            coupled=coupled,
+            moments=np.zeros((arms, _MOMENTS)),
+            counts=np.zeros((arms, _COUNTS), np.int64),
+            batch=np.zeros(arms, np.int64),
+            retired=np.zeros(arms, np.bool_),
+            rounds=np.zeros(_ROUNDS, np.int64),
+            flow=flow,
+            compared=[arms * (arms - 1)],
+            contenders=arms,
+            pairs=pairs,
+            settled={},
             width=width,
         )
         sums._set_goals(range(len(pairs.owners)))
@@ -182,10 +183,12 @@ class Sums:
 
     @property
     def decided(self) -> int | None:
-        """The arm that was shown to be better than every other one there is; None if there is none."""
+        """The arm that was shown to be better than every other one; None if there is none."""
         if self.drift:
-            is_of_all = self.best is not None and self.batch[self.live].max() <= self.best.batch
-            return self.best.arm if self.best is not None and is_of_all else None
+            best = self.best
+            if best is None or self.batch[self.live].max() > best.batch:  # some arms came later
+                return None
+            return best.arm
         left = set(self.live).difference(worse for worse, _ in self.settled)
         return left.pop() if len(left) == 1 else None
 
@@ -197,16 +200,19 @@ class Sums:
     @property
     def apart(self) -> list[int]:
         """The arms that are not retired and that `pairs` does not follow."""
-        found: list[int] = np.setdiff1d(np.flatnonzero(~self.retired), self.pairs.owners).tolist()
-        return found
+        live = np.flatnonzero(~self.retired)
+        arms: list[int] = np.setdiff1d(live, self.pairs.owners).tolist()
+        return arms
 
     def add_arms(self, count: int) -> None:
-        """Add arms. Comparable rounds begin anew: until now no round could explore every arm there
+        """Add arms. Comparable rounds start again: until now no round could explore every arm there
         is.
         """
-        known, batch = len(self.batch), len(self.compared)
+        old_count = len(self.batch)
+        batch = len(self.compared)
         self.moments[:, at.OTHER : at.AGAINST] += self.moments[:, at.COMPARABLE : at.OTHER]
-        self.moments[:, at.COMPARABLE : at.OTHER] = self.moments[:, at.AGAINST :] = 0.0
+        self.moments[:, at.COMPARABLE : at.OTHER] = 0.0
+        self.moments[:, at.AGAINST :] = 0.0
         self.counts[:, at.OTHER_ROUNDS] += self.rounds[at.ROUNDS]
         self.rounds[[at.ROUNDS, at.COMPARED]] = 0
         self.flow[at.COMMON : at.COMMON + 4] = 0.0
@@ -214,17 +220,17 @@ class Sums:
         self.counts = np.pad(self.counts, ((0, count), (0, 0)))
         self.batch = np.pad(self.batch, (0, count), constant_values=batch)
         self.retired = np.pad(self.retired, (0, count))
-        live = self.contenders = len(self.live)
-        slots = self.pairs.admit(range(known, known + count))
+        self.contenders = len(self.live)
+        slots = self.pairs.admit(range(old_count, old_count + count))
         # Those with a new arm, and what the others show from now on alone.
-        self.compared.append(live * (live - 1))
+        self.compared.append(self.contenders * (self.contenders - 1))
         self._set_goals(slots)
 
     def retire(self, arm: int) -> None:
         """Retire an arm. What is known of the others stays."""
         self.retired[arm] = True
         self.pairs.dismiss(arm)
-        self.settled = {pair: each for pair, each in self.settled.items() if arm not in pair}
+        self.settled = {pair: shown for pair, shown in self.settled.items() if arm not in pair}
         if self.best is not None and self.best.arm == arm:
             self.best = None
         # A pair that contradicted one with this arm may be settled now.
@@ -232,7 +238,7 @@ class Sums:
 
     def _set_goals(self, slots: Collection[int]) -> None:
         """Set what the bets must win for each pair with one of these slots. Without drift another
-        kind settles them.
+        kind of evidence settles them.
         """
         if not self.drift:
             return
@@ -240,30 +246,32 @@ class Sums:
         taken = np.flatnonzero(pairs.owners >= 0)
         for slot in slots:
             others = taken[taken != slot]
-            shared = self.share_of_pairs(pairs.owners[others], int(pairs.owners[slot]))
-            pairs.goals[slot, others] = pairs.goals[others, slot] = 1.0 / (self.risk * shared)
+            shares = self.share_of_pairs(pairs.owners[others], int(pairs.owners[slot]))
+            goals = 1.0 / (self.risk * shares)
+            pairs.goals[slot, others] = goals
+            pairs.goals[others, slot] = goals
         for pair in self.settled:
-            one, two = pairs.slots(pair).tolist()
-            if min(one, two) >= 0:
-                pairs.goals[one, two] = np.inf
+            worse, better = pairs.slots(pair).tolist()
+            if min(worse, better) >= 0:
+                pairs.goals[worse, better] = np.inf
 
     def settle(self, worse: int, better: int, shown: Interval) -> None:
         """Note that an arm was shown to be worse, unless the other one was shown to be worse than
         it before.
         """
         if not self._leads(better, worse):
-            self.settled[worse, better] = Shown(*shown, self.observed)
+            self.settled[worse, better] = Shown(*shown, at=self.observed)
 
     def _leads(self, start: int, goal: int) -> bool:
         """Whether pairs that are settled lead from an arm, always to a better one, to another."""
-        reached, new = {start}, [start]
-        while new:
-            arm = new.pop()
-            found = [
-                better for worse, better in self.settled if worse == arm and better not in reached
-            ]
-            reached.update(found)
-            new += found
+        reached = {start}
+        unvisited = [start]
+        while unvisited:
+            arm = unvisited.pop()
+            for worse, better in self.settled:
+                if worse == arm and better not in reached:
+                    reached.add(better)
+                    unvisited.append(better)
         return goal in reached
 
     # How the risk is shared, so that everything in a family of statements holds together
@@ -277,9 +285,8 @@ class Sums:
         """The share of each arm's interval, and that of what was exploited."""
         sizes = np.bincount(self.batch, minlength=self.batches + 1)
         sizes[0] += 1  # what was exploited
-        shares = np.array([share_of_batch(batch) for batch in range(len(sizes))]) / np.maximum(
-            sizes, 1
-        )
+        batch_shares = np.array([share_of_batch(batch) for batch in range(len(sizes))])
+        shares = batch_shares / np.maximum(sizes, 1)
         return shares[self.batch], float(shares[0])
 
     def share_of_served_difference(self) -> float:
@@ -289,15 +296,14 @@ class Sums:
         return share_of_batch(self.batches) / (2 * self.contenders)
 
     def share_of_pairs(self, firsts: Ints, second: int) -> Floats:
-        """The share of "the first arm is worse than the second" in a comparison that never begins
-        anew.
+        """The share of "the first arm is worse than the second" in a comparison that never starts
+        again.
         """
-        return _in_batches(
-            np.maximum(self.batch[firsts], self.batch[second]), np.array(self.compared)
-        )
+        later = np.maximum(self.batch[firsts], self.batch[second])
+        return _shares_in_batches(later, np.array(self.compared))
 
     def share_of_new_pairs(self) -> float:
-        """The same in a comparison that began anew when arms were last added.
+        """The same in a comparison that started again when arms were last added.
 
         It is that of `share_of_pairs` for a pair with an arm of the last addition, whose comparison
         began then too.
@@ -310,31 +316,32 @@ class Sums:
         """
         others = np.maximum(np.delete(self.batch, arm), self.batch[arm])
         later = np.maximum(self.batch[rivals], self.batch[arm])
-        return _in_batches(later, np.bincount(others, minlength=self.batches + 1))
+        return _shares_in_batches(later, np.bincount(others, minlength=self.batches + 1))
 
     def to_dict(self) -> dict[str, Any]:
         """The sums as plain values."""
-        flat = {name: getattr(self, name).ravel() for name in _ARRAYS}
-        packed = {
-            name: (pack_floats if name in _FLOATS else pack_ints)(flat[name]) for name in _ARRAYS
-        }
-        plain = {name: getattr(self, name) for name in _PLAIN}
-        settled = [[*pair, *shown] for pair, shown in self.settled.items()]
-        best = None if self.best is None else list(self.best)
-        return {**plain, **packed, "pairs": self.pairs.to_dict(), "settled": settled, "best": best}
+        content: dict[str, Any] = {name: getattr(self, name) for name in _PLAIN}
+        for name in _ARRAYS:
+            values = getattr(self, name).ravel()
+            content[name] = pack_floats(values) if name in _FLOATS else pack_ints(values)
+        content["pairs"] = self.pairs.to_dict()
+        content["settled"] = [[*pair, *shown] for pair, shown in self.settled.items()]
+        content["best"] = None if self.best is None else list(self.best)
+        return content
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Sums":
         """Restore the result of `to_dict`."""
         plain = {name: content[name] for name in _PLAIN if name in content or name not in _OPTIONAL}
-        arrays = {name: _unpack(content[name], name) for name in _ARRAYS}
-        settled = {(worse, better): Shown(*shown) for worse, better, *shown in content["settled"]}
+        best = content.get("best")
         sums = cls(
             **plain,
-            **arrays,
+            **{name: _unpack(content[name], name) for name in _ARRAYS},
             pairs=Pairs.from_dict(content["pairs"]),
-            settled=settled,
-            best=_best_of(content.get("best")),
+            settled={
+                (worse, better): Shown(*shown) for worse, better, *shown in content["settled"]
+            },
+            best=None if best is None else Best(*best),
         )
         sums._check()
         return sums
@@ -343,52 +350,59 @@ class Sums:
         """Raise an error if no observations could have led to these sums, as far as each number
         shows by itself.
         """
-        arms, settled = (
-            len(self.batch),
-            np.array([[*pair, *shown] for pair, shown in self.settled.items()]),
-        )
-        moments, (worse, better, estimate, low, high, when) = self.moments, settled.reshape(-1, 6).T
-        own = np.isin((worse, better), np.arange(arms)).all() and (worse != better).all()
-        for name, holds in {
+        arms = len(self.batch)
+        is_possible = {
             "risk": isinstance(self.risk, float) and 0.0 < self.risk < 1.0,
             "drift": isinstance(self.drift, bool),
             "coupled": isinstance(self.coupled, bool),
             "retired": self.retired.shape == (arms,) and arms - self.retired.sum() >= 2,
-            "moments": moments.shape == (arms, _MOMENTS) and _small(moments) and (moments[:, :at.AGAINST] >= 0.0).all(),
-            "counts": self.counts.shape == (arms, _COUNTS) and _counted(self.counts),
-            "rounds": self.rounds.shape == (_ROUNDS,) and _counted(self.rounds),
-            "flow": self.flow.shape == (_FLOW,) and _small(self.flow) and 0.0 <= self.flow[at.LEVEL] <= 1.0,
-            "compared": _counted(np.array(self.compared)),
-            "batch": _counted(self.batch) and (self.batch <= self.batches).all(),
+            "moments": (
+                self.moments.shape == (arms, _MOMENTS)
+                and _are_small(self.moments)
+                and (self.moments[:, : at.AGAINST] >= 0.0).all()
+            ),
+            "counts": self.counts.shape == (arms, _COUNTS) and _are_counts(self.counts),
+            "rounds": self.rounds.shape == (_ROUNDS,) and _are_counts(self.rounds),
+            "flow": (
+                self.flow.shape == (_FLOW,)
+                and _are_small(self.flow)
+                and 0.0 <= self.flow[at.LEVEL] <= 1.0
+            ),
+            "compared": _are_counts(np.array(self.compared)),
+            "batch": _are_counts(self.batch) and (self.batch <= self.batches).all(),
             "contenders": type(self.contenders) is int and 2 <= self.contenders <= arms,
-            "next_look": type(self.next_look) is int and self.next_look >= 0,
-            "left_out": type(self.left_out) is int and self.left_out >= 0,
-            "complete": self.complete is None or (type(self.complete) is int and self.complete >= 0),
+            "next_look": _is_count(self.next_look),
+            "left_out": _is_count(self.left_out),
+            "complete": self.complete is None or _is_count(self.complete),
             "width": type(self.width) is float and 1.0 <= self.width < 1e6,
             "owners": np.isin(self.pairs.owners, [-1, *self.live]).all(),
-            "settled": own and (low >= -1.0).all() and (low <= estimate).all() and (estimate <= high).all()
-            and (when >= 0).all() and (when <= self.observed).all(),
-            "best": self.best is None or self._is_best(*self.best),
-        }.items():  # fmt: skip
-            if not holds:
+            "settled": self._has_possible_settled(),
+            "best": self.best is None or self._is_possible_best(self.best),
+        }
+        for name, is_right in is_possible.items():
+            if not is_right:
                 raise ValueError(f"{name} cannot be")
 
-    def _is_best(self, arm: int, when: int, batch: int) -> bool:
+    def _has_possible_settled(self) -> bool:
+        """Whether all pairs that are settled are of two arms, with an interval and a time."""
+        rows = [[*pair, *shown] for pair, shown in self.settled.items()]
+        worse, better, estimate, low, high, when = np.array(rows).reshape(-1, 6).T
+        has_arms = np.isin((worse, better), np.arange(len(self.batch))).all()
+        is_interval = (low >= -1.0) & (low <= estimate) & (estimate <= high)
+        is_time = (when >= 0) & (when <= self.observed)
+        return bool(has_arms and ((worse != better) & is_interval & is_time).all())
+
+    def _is_possible_best(self, best: Best) -> bool:
         """Whether an arm may have been shown to be the best of those that came with this addition
         or before.
         """
-        others = [other for other in self.live if other != arm and self.batch[other] <= batch]
-        is_shown = all((other, arm) in self.settled for other in others)
+        others = [arm for arm in self.live if arm != best.arm and self.batch[arm] <= best.batch]
         return (
-            arm in self.live
-            and is_shown
-            and 0 <= when <= self.observed
-            and 0 <= batch <= self.batches
+            best.arm in self.live
+            and all((arm, best.arm) in self.settled for arm in others)
+            and 0 <= best.at <= self.observed
+            and 0 <= best.batch <= self.batches
         )
-
-
-def _best_of(content: list[int] | None) -> "Best | None":
-    return None if content is None else Best(*content)
 
 
 def share_of_batch(batch: int) -> float:
@@ -399,7 +413,9 @@ def share_of_batch(batch: int) -> float:
     >>> [share_of_batch(0), round(share_of_batch(1), 4), round(share_of_batch(2), 4)]
     [0.9, 0.05, 0.0167]
     """
-    return _START if batch == 0 else (1.0 - _START) / (batch * (batch + 1))
+    if batch == 0:
+        return _SHARE_OF_START
+    return (1.0 - _SHARE_OF_START) / (batch * (batch + 1))
 
 
 def share_of_segment(number: int) -> float:
@@ -416,8 +432,9 @@ def share_of_segment(number: int) -> float:
     return 6.0 / (math.pi * number) ** 2
 
 
-# At least and at most; with many arms fewer, since each keeps numbers for every pair of them.
-_SEGMENTS = 10, 1_000
+# With many arms there are fewer, since each keeps numbers for every pair of them.
+_FEWEST_SEGMENTS = 10
+_MOST_SEGMENTS = 1_000
 _SEGMENT_PAIRS = 100_000  # of arms, in all segments together
 
 
@@ -428,22 +445,27 @@ def most_segments(arms: int) -> int:
     >>> most_segments(2), most_segments(20), most_segments(5_000)
     (1000, 250, 10)
     """
-    fewest, most = _SEGMENTS
-    return min(most, max(fewest, _SEGMENT_PAIRS // min(arms, 100) ** 2))
+    fitting = _SEGMENT_PAIRS // min(arms, 100) ** 2
+    return min(_MOST_SEGMENTS, max(_FEWEST_SEGMENTS, fitting))
 
 
-def _in_batches(batches: Ints, counts: Ints) -> Floats:
-    whole = np.array([share_of_batch(batch) for batch in range(len(counts))])
-    return np.asarray(whole[batches] / np.maximum(counts[batches], 1))
+def _shares_in_batches(batches: Ints, counts: Ints) -> Floats:
+    """The share of each statement of these batches, if `counts` share that of a batch."""
+    batch_shares = np.array([share_of_batch(batch) for batch in range(len(counts))])
+    return np.asarray(batch_shares[batches] / np.maximum(counts[batches], 1))
 
 
-def _small(values: Floats) -> bool:
+def _are_small(values: Floats) -> bool:
     """Whether all are numbers whose squares are finite."""
     return bool((np.abs(values) < LARGEST).all())
 
 
-def _counted(values: Ints) -> bool:
+def _are_counts(values: Ints) -> bool:
     return values.dtype == np.int64 and bool((values >= 0).all())
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0
 
 
 _PLAIN = (

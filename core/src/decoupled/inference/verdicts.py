@@ -3,28 +3,28 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from ..base.arrays import Bools, Floats, Ints
-from ..base.validation import LEAST_RISK, number_in
+from ..base.validation import LEAST_RISK, check_number
 from ..decision import Arm
 from ..errors import ArmError, Message
 from ..kernels.betting import COMPARED, USED
 from . import comparisons
 from .boundary import Interval
-from .comparisons import Basis, basis_of, leader
-from .ordering import Awaited, unsettled
+from .comparisons import Basis
+from .ordering import Awaited, describe_gaps
 from .sequences import Sequences
 from .sums import Sums
 
 State: TypeAlias = Literal["decided", "narrowed", "open"]
 """How far a verdict has come; see `Verdict`."""
 
-_NAMED = 3  # arms that a sentence names
-_MOST = 10**9  # observations; a longer wait is no plan
-_LEAST = 30  # observations; from fewer, a forecast would be noise
+_MOST_NAMED = 3  # arms that a sentence names
+_LONGEST_WAIT = 10**9  # observations; a longer wait is no plan
+_FEWEST_OBSERVED = 30  # from fewer, a forecast would be noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,55 +141,82 @@ def verdict(
     >>> print(verdict(Sequences(arms=2)))
     too early: nothing was observed
     """
-    sums = sequences.sums
-    names = range(sequences.count) if names is None else names
-    if len(names) != sequences.count:
-        rule = f"names: has {len(names)} names for {sequences.count} arms"
+    arm_names = range(sequences.count) if names is None else names
+    if len(arm_names) != sequences.count:
+        rule = f"names: has {len(arm_names)} names for {sequences.count} arms"
         raise ArmError(Message(rule, "name every arm, also retired ones"))
-    live, chances, gone, basis, limit, at, decided = compared(sequences, risk, drift)
-    left_rows = np.flatnonzero(~gone)
-    first = int(left_rows[comparisons.leader(sums, live[left_rows], basis)])
-    state: State = "narrowed" if gone.any() else "open"
-    if decided is not None:
-        state = "decided"
-    best = None if sequences.observed == 0 else names[int(live[first])]
-    left, out = (tuple(names[arm] for arm in live[rows].tolist()) for rows in (~gone, gone))
-    sure = 1.0 - min(float(chances[gone].max()), 1.0) if out else None
-    rivals = live[live != live[first]]
-    if basis == "stationary":
-        rivals = live[left_rows[left_rows != first]]
-    more = None
-    if best is not None and decided is None:
-        more = _more(
-            sequences.observed, comparisons.times(sums, rivals, int(live[first]), limit, basis)
-        )
-    level = ""
-    if sure is not None and at is None:
-        level = f"{math.floor(1000 * min(sure, 0.9999)) / 10} % now"
-    elif sure is not None:
-        level = f"{100.0 * (1.0 - limit):.6g} %" + (f", decided at round {at:,}" if at else "")
-    lost = sequences.left_out
-    decided_at = at or None
-    found = Verdict(
+    comparison = compare(sequences, risk, drift=drift)
+    place = _best_place(sequences.sums, comparison)
+    out = tuple(arm_names[arm] for arm in comparison.live[comparison.is_out].tolist())
+    sure = None
+    if out:
+        sure = 1.0 - min(float(comparison.chances[comparison.is_out].max()), 1.0)
+    decided_at = comparison.shown_at or None
+    judgement = Verdict(
         text="",
-        state=state,
-        best=best,
-        left=left,
+        state=_state_of(comparison),
+        best=None if sequences.observed == 0 else arm_names[int(comparison.live[place])],
+        left=tuple(arm_names[arm] for arm in comparison.live[~comparison.is_out].tolist()),
         out=out,
         sure=sure,
-        more_observations=more,
-        basis=basis,
+        more_observations=_more_observations(sequences, comparison, place),
+        basis=comparison.basis,
         decided_at=decided_at,
-        left_out=lost,
+        left_out=sequences.left_out,
         waiting=waiting,
-        remark=unsettled(lost, waiting, awaited),
+        remark=describe_gaps(sequences.left_out, waiting, awaited),
         observed=sequences.observed,
         waiting_for=None if awaited is None else awaited.decision,
         waiting_decisions=None if awaited is None else awaited.decisions,
         waiting_until=None if awaited is None else awaited.until,
         is_provisional=_is_provisional(sequences, decided_at),
     )
-    return replace(found, text=_sentence(found, level, awaited) + _reservation(found))
+    level = _level_text(sure, comparison)
+    return replace(judgement, text=_sentence(judgement, level, awaited) + _reservation(judgement))
+
+
+def _best_place(sums: Sums, comparison: "Comparison") -> int:
+    """The place, among the arms that are not retired, of the one that looks best of those left."""
+    left_places = np.flatnonzero(~comparison.is_out)
+    left = comparison.live[left_places]
+    return int(left_places[comparisons.leader(sums, left, comparison.basis)])
+
+
+def _state_of(comparison: "Comparison") -> State:
+    if comparison.decided is not None:
+        return "decided"
+    return "narrowed" if comparison.is_out.any() else "open"
+
+
+def _more_observations(sequences: Sequences, comparison: "Comparison", place: int) -> int | None:
+    """About how many more observations it takes until the arm at this place is shown to be the
+    best; None if it is decided or cannot be foreseen.
+    """
+    if sequences.observed == 0 or comparison.decided is not None:
+        return None
+    is_rival = np.arange(len(comparison.live)) != place
+    if comparison.basis == "stationary":
+        is_rival &= ~comparison.is_out
+    factor = comparisons.times(
+        sequences.sums,
+        comparison.live[is_rival],
+        int(comparison.live[place]),
+        comparison.risk,
+        comparison.basis,
+    )
+    return _rounded_wait(sequences.observed, factor)
+
+
+def _level_text(sure: float | None, comparison: "Comparison") -> str:
+    """The level of a verdict in words, and since when it holds; empty while nothing is shown."""
+    if sure is None:
+        return ""
+    if comparison.shown_at is None:
+        return f"{math.floor(1000 * min(sure, 0.9999)) / 10} % now"
+    level = f"{100.0 * (1.0 - comparison.risk):.6g} %"
+    if comparison.shown_at == 0:
+        return level
+    return f"{level}, decided at round {comparison.shown_at:,}"
 
 
 def _is_provisional(sequences: Sequences, decided_at: int | None) -> bool:
@@ -200,128 +227,167 @@ def _is_provisional(sequences: Sequences, decided_at: int | None) -> bool:
     return decided_at is None or complete is None or decided_at > complete
 
 
-def _reservation(found: Verdict) -> str:
+def _reservation(judgement: Verdict) -> str:
     """What a sentence adds if it is provisional."""
-    if not found.is_provisional:
+    if not judgement.is_provisional:
         return ""
-    what = "decision without a loss is" if found.left_out == 1 else "decisions without a loss are"
-    return f"; provisional: {found.left_out:,} {what} left out"
+    count = judgement.left_out
+    what = "decision without a loss is" if count == 1 else "decisions without a loss are"
+    return f"; provisional: {count:,} {what} left out"
 
 
-def _more(observed: int, times: float) -> int | None:
-    """How many more observations make so many times those so far."""
-    if observed < _LEAST or not math.isfinite(times) or observed * times > _MOST:
+def _rounded_wait(observed: int, factor: float) -> int | None:
+    """How many more observations make so many times those so far; None if nobody can tell."""
+    if observed < _FEWEST_OBSERVED or not math.isfinite(factor):
         return None
-    more = observed * (times - 1.0)
+    if observed * factor > _LONGEST_WAIT:
+        return None
+    more = observed * (factor - 1.0)
     step = 10 ** max(math.floor(math.log10(max(more, 1.0))) - 1, 0)  # two digits: it is a guess
     return max(int(math.ceil(more / step) * step), 1)
 
 
-def _sentence(found: Verdict, level: str, awaited: Awaited | None) -> str:
-    more, out = found.more_observations, found.out
-    wait = "" if more is None else f"about {more:,} more observations at this rate"
-    if found.best is None:
-        return "too early: " + (unsettled(0, found.waiting, awaited) or "nothing was observed")
+def _sentence(judgement: Verdict, level: str, awaited: Awaited | None) -> str:
+    """A verdict as a sentence. `level` is empty while nothing is shown."""
+    out = judgement.out
+    wait = ""
+    if judgement.more_observations is not None:
+        wait = f"about {judgement.more_observations:,} more observations at this rate"
+    if judgement.best is None:
+        reason = describe_gaps(0, judgement.waiting, awaited) or "nothing was observed"
+        return f"too early: {reason}"
     if not level:
-        return (
-            f"too early: {wait}"
-            if wait
-            else "too early to tell how many more observations it takes"
-        )
-    if found.state == "decided":
-        return f"{_spoken(found.best)} is better than {_spoken(out[0]) if len(out) == 1 else 'every other arm'} ({level})"
-    lost = f"{_named(out, 'and')} {'is' if len(out) == 1 else 'are'} out ({level})"
-    left = _named(found.left, "or")
-    if len(found.left) == 1:
+        if wait:
+            return f"too early: {wait}"
+        return "too early to tell how many more observations it takes"
+    if judgement.state == "decided":
+        others = _text_of(out[0]) if len(out) == 1 else "every other arm"
+        return f"{_text_of(judgement.best)} is better than {others} ({level})"
+    left = _joined(judgement.left, "or")
+    if len(judgement.left) == 1:
         left = f"{left} is left, but not shown to be better than each other arm"
-    return f"{left}; {lost}" + (f"; {wait} to decide" if wait else "")
+    verb = "is" if len(out) == 1 else "are"
+    sentence = f"{left}; {_joined(out, 'and')} {verb} out ({level})"
+    return f"{sentence}; {wait} to decide" if wait else sentence
 
 
-def _named(arms: tuple[Arm, ...], word: str) -> str:
-    if len(arms) > _NAMED:
+def _joined(arms: tuple[Arm, ...], word: str) -> str:
+    """Arms as a list in a sentence: "a, b or c", or how many there are."""
+    if len(arms) > _MOST_NAMED:
         return f"{len(arms)} arms"
-    *first, last = (_spoken(arm) for arm in arms)
+    *first, last = (_text_of(arm) for arm in arms)
     return f"{', '.join(first)} {word} {last}" if first else last
 
 
-def _spoken(arm: Arm) -> str:
+def _text_of(arm: Arm) -> str:
     return f"arm {arm}" if isinstance(arm, int) else arm
 
 
-class Comparison(NamedTuple):
+@dataclass(frozen=True)
+class Comparison:
     """The arms that are not retired, each with the smallest risk at which it is shown to be worse
     than another.
 
-    `gone` marks those that were shown to be, at the risk allowed. `at` is the number of
-    observations after which the last of these was, 0 if there is none or it is not known; None if
-    they are shown to be by the evidence of now. `decided` is the arm that is shown to be better
-    than every other one, and then `at` is when that was shown.
+    Attributes:
+        live: the numbers of the arms that are not retired.
+        chances: that risk, for each of them.
+        is_out: which of them were shown to be worse, at the risk allowed.
+        basis: what they are compared by.
+        risk: the risk allowed.
+        shown_at: the number of observations after which the last of these was shown to be worse, 0
+            if there is none or it is not known; None if they are shown to be by the evidence of
+            now. If an arm is decided, it is when that was shown.
+        decided: the arm that is shown to be better than every other one; None if none is.
     """
 
     live: Ints
     chances: Floats
-    gone: Bools
+    is_out: Bools
     basis: Basis
     risk: float
-    at: int | None = None
+    shown_at: int | None = None
     decided: int | None = None
 
 
-def compared(
-    sequences: Sequences, risk: float | None = None, drift: bool | None = None
+def compare(
+    sequences: Sequences, risk: float | None = None, *, drift: bool | None = None
 ) -> Comparison:
     """Compare all arms; see `verdict` for the arguments."""
     sums = sequences.sums
-    limit = (
-        sums.risk
-        if risk is None
-        else number_in("risk", risk, LEAST_RISK, 1.0, "the default is 0.05")
-    )
-    allows = sums.drift if drift is None else bool(drift)
-    basis = comparisons.basis_of(sums, allows)
+    limit = sums.risk
+    if risk is not None:
+        limit = check_number("risk", risk, "the default is 0.05", above=LEAST_RISK, below=1.0)
+    allows_drift = sums.drift if drift is None else bool(drift)
+    if (limit, allows_drift) == (sums.risk, sums.drift):
+        return _compare_as_settled(sums)
+    return _compare_now(sums, limit, drift=allows_drift)
+
+
+def _compare_as_settled(sums: Sums) -> Comparison:
+    """Compare all arms by what was ever shown.
+
+    An arm that was out stays out, also if the evidence has become less since.
+    """
+    basis = comparisons.basis_of(sums, drift=sums.drift)
     live = np.array(sums.live, np.int64)
     chances = comparisons.chances(sums, live, basis)
-    if (limit, allows) == (sums.risk, sums.drift):
-        # An arm that was out stays out, also if the evidence has become less since.
-        first: dict[int, int] = {}
-        for (worse, _), shown in sums.settled.items():
-            first[worse] = min(first.get(worse, shown.at), shown.at)
-        at = 0 if 0 in first.values() else max(first.values(), default=0)
-        best = sums.decided
-        if best is not None and sums.best is not None:
-            at = sums.best.at
-            chances = _own_chances(sums, live, best, basis)
-        return Comparison(live, chances, np.isin(live, list(first)), basis, limit, at, best)
-    gone = chances <= limit
-    if (
-        gone.all()
-    ):  # each is worse than another in the rounds that compare these two: they take turns
-        gone[:] = False
-    left = live[~gone].tolist()
-    if len(left) > 1:
-        return Comparison(live, chances, gone, basis, limit)
-    own = chances
-    if basis != "stationary":
-        own = _own_chances(sums, live, left[0], basis)
-    if (own[gone] <= limit).all():
-        return Comparison(live, own, gone, basis, limit, decided=left[0])
-    return Comparison(live, chances, gone, basis, limit)
+    out_since: dict[int, int] = {}
+    for (worse, _), shown in sums.settled.items():
+        out_since[worse] = min(out_since.get(worse, shown.at), shown.at)
+    shown_at = 0 if 0 in out_since.values() else max(out_since.values(), default=0)
+    decided = sums.decided
+    if decided is not None and sums.best is not None:
+        shown_at = sums.best.at
+        chances = _own_chances(sums, live, decided, basis)
+    return Comparison(
+        live=live,
+        chances=chances,
+        is_out=np.isin(live, list(out_since)),
+        basis=basis,
+        risk=sums.risk,
+        shown_at=shown_at,
+        decided=decided,
+    )
+
+
+def _compare_now(sums: Sums, risk: float, *, drift: bool) -> Comparison:
+    """Compare all arms by the evidence of now alone."""
+    basis = comparisons.basis_of(sums, drift=drift)
+    live = np.array(sums.live, np.int64)
+    chances = comparisons.chances(sums, live, basis)
+    is_out = chances <= risk
+    if is_out.all():
+        # Each is worse than another in the rounds that compare these two: they take turns.
+        is_out[:] = False
+    decided = None
+    left = live[~is_out].tolist()
+    if len(left) == 1:
+        own_chances = chances
+        if basis != "stationary":
+            own_chances = _own_chances(sums, live, left[0], basis)
+        if (own_chances[is_out] <= risk).all():
+            chances = own_chances
+            decided = left[0]
+    return Comparison(
+        live=live, chances=chances, is_out=is_out, basis=basis, risk=risk, decided=decided
+    )
 
 
 def _own_chances(sums: Sums, live: Ints, best: int, basis: Basis) -> Floats:
     """For each arm, the smallest risk at which it is shown now to be worse than the best one."""
-    found = np.ones(len(live))
-    others = live != best
-    found[others] = comparisons.own_risks(sums, live[others], best, basis)
-    return found
+    chances = np.ones(len(live))
+    is_other = live != best
+    chances[is_other] = comparisons.own_risks(sums, live[is_other], best, basis)
+    return chances
 
 
-def is_beaten(sequences: Sequences, arm: int, risk: float, drift: bool) -> bool:
+def is_beaten(sequences: Sequences, arm: int, risk: float, *, drift: bool) -> bool:
     """Whether it is shown, at this risk, that another arm is better than this one, which was chosen
     beforehand.
     """
     sums = sequences.sums
-    return comparisons.chance_of(sums, arm, comparisons.basis_of(sums, drift)) <= risk
+    basis = comparisons.basis_of(sums, drift=drift)
+    return comparisons.chance_of(sums, arm, basis) <= risk
 
 
 def best_looking(sequences: Sequences, *, drift: bool | None = None) -> int | None:
@@ -338,9 +404,9 @@ def best_looking(sequences: Sequences, *, drift: bool | None = None) -> int | No
         return None
     sums = sequences.sums
     live = np.array(sums.live, np.int64)
-    return int(
-        live[leader(sums, live, basis_of(sums, sequences.drift if drift is None else bool(drift)))]
-    )
+    allows_drift = sequences.drift if drift is None else bool(drift)
+    basis = comparisons.basis_of(sums, drift=allows_drift)
+    return int(live[comparisons.leader(sums, live, basis)])
 
 
 def compared_rounds(sequences: Sequences, *, drift: bool | None = None) -> int:
@@ -352,8 +418,9 @@ def compared_rounds(sequences: Sequences, *, drift: bool | None = None) -> int:
     >>> compared_rounds(sequences)
     10
     """
-    allows, sums = sequences.drift if drift is None else bool(drift), sequences.sums
-    return int(sums.rounds[COMPARED] if allows else sums.counts[:, USED].sum())
+    sums = sequences.sums
+    allows_drift = sequences.drift if drift is None else bool(drift)
+    return int(sums.rounds[COMPARED] if allows_drift else sums.counts[:, USED].sum())
 
 
 def regret(
@@ -373,13 +440,14 @@ def regret(
     >>> from decoupled.inference import Sequences, regret
     >>> sequences = Sequences(arms=2)
     >>> for n in range(2_000):
-    ...     sequences.update(explore=n % 2, weight=2.0, loss=0.25 if n % 2 else 0.75, exploit=n // 2 % 2)
-    >>> [round(each) for each in regret(sequences)]
+    ...     loss = 0.25 if n % 2 else 0.75
+    ...     sequences.update(explore=n % 2, weight=2.0, loss=loss, exploit=n // 2 % 2)
+    >>> [round(end) for end in regret(sequences)]
     [500, 435, 565]
     """
     arm = best_looking(sequences, drift=drift) if against is None else against
     rounds = compared_rounds(sequences, drift=drift)
     if arm is None or rounds == 0:
         return None
-    less, low, high = sequences.against_served(arm, drift=drift)
-    return Interval(-less, -high, -low).scaled(0.0, float(rounds))
+    estimate, low, high = sequences.against_served(arm, drift=drift)
+    return Interval(-estimate, -high, -low).scaled(0.0, float(rounds))

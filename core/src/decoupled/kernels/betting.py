@@ -16,15 +16,24 @@ WEIGHT, LOSS, SHARE, STAKE, ESTIMATE, RHO = range(6)
 
 # The first columns of the moments of an arm, each with the three after it: a sum of losses and of
 # their squares, then the same of gains.
-PLAIN, COMPARABLE, OTHER, AGAINST = 0, 4, 8, 12
+PLAIN = 0
+COMPARABLE = 4
+OTHER = 8
+AGAINST = 12
 SEEN, USED, OTHER_ROUNDS = range(3)
 ROUNDS, COMPARED, SERVED_ROUNDS, LAW_ROUNDS = range(4)
-COMMON, SERVED, LEVEL = 0, 4, 8
+COMMON = 0
+SERVED = 4
+LEVEL = 8
 
 REACHED = -1.0
-LARGE, LEAST = 2.0**1000, 2.0**-1000  # as powers of two they change no other digit
+# As powers of two they change no other digit.
+LARGE = 2.0**1000
+LEAST = 2.0**-1000
 # So a positive power means 2^600 at least; 10^50 fits.
-MOST, LESS, LEAST_COMMON = 2.0**800, 2.0**-300, 2.0**-100
+MOST = 2.0**800
+LESS = 2.0**-300
+LEAST_COMMON = 2.0**-100
 TINY = 1e-300  # instead of a branch for arms without a chance
 RATE = 1.0 / 64.0  # of the level; about the mean of the last 64 losses
 
@@ -73,13 +82,12 @@ class PairTotals(NamedTuple):
     powers: Ints  # of 2^1000, the same
     weights: Floats  # their sum for each two slots, below the diagonal
     gains: Floats  # the sum of what was bet on
-    goals: (
-        Floats  # to win together to be enough; infinite if no more is wanted, `REACHED` once it was
-    )
+    # To win together to be enough; infinite if no more is wanted, `REACHED` once it was.
+    goals: Floats
     # a factor for each bet that is the same for all pairs; and, last, a part of the weights that is
     common: Floats
     chances: Floats  # room for a number for each slot
-    again: Floats  # room for a number for each bet
+    factors: Floats  # room for a number for each bet
 
 
 @compiled
@@ -103,9 +111,10 @@ def _add(moments: Floats, at: int, loss: float, gain: float) -> None:
 
 
 @compiled
-def _correct(
+def _correct_difference(
     moments: Floats, above: float, below: float, new_above: float, new_below: float
 ) -> None:
+    """Replace what an arm had in the common comparison with what was exploited by its own."""
     moments[AGAINST] += new_above - above
     moments[AGAINST + 1] += new_above * new_above - above * above
     moments[AGAINST + 2] += new_below - below
@@ -114,8 +123,13 @@ def _correct(
 
 @compiled
 def _add_to_arms(seen: Observed, arms: ArmTotals, n: int) -> None:
-    row, weight, loss = seen.rows[n], seen.numbers[n, WEIGHT], seen.numbers[n, LOSS]
-    explore, exploit, gain = row[EXPLORE], row[EXPLOIT], 1.0 - loss
+    """Add an observation to the moments of the arms and of what was exploited."""
+    row = seen.rows[n]
+    weight = seen.numbers[n, WEIGHT]
+    loss = seen.numbers[n, LOSS]
+    gain = 1.0 - loss
+    explore = row[EXPLORE]
+    exploit = row[EXPLOIT]
     arms.counts[explore, SEEN] += 1
     _add(arms.moments[explore], PLAIN, loss, gain)
     if exploit >= 0:
@@ -144,15 +158,20 @@ def _add_to_arms(seen: Observed, arms: ArmTotals, n: int) -> None:
     above, below = served_gain - 1.0, served_loss - 1.0
     _add(arms.flow, COMMON, above, below)
     if row[COUPLED] == 0:
-        _correct(arms.moments[exploit], above, below, 0.0, 0.0)  # an arm and itself do not differ
+        _correct_difference(
+            arms.moments[exploit], above, below, 0.0, 0.0
+        )  # an arm and itself do not differ
     if row[COUPLED] == 1 or exploit != explore:
-        _correct(arms.moments[explore], above, below, above + weight * loss, below + weight * gain)
+        _correct_difference(
+            arms.moments[explore], above, below, above + weight * loss, below + weight * gain
+        )
 
 
 @compiled
 def _add_to_pairs(seen: Observed, arms: ArmTotals, pairs: PairTotals, n: int) -> bool:
     """Add an observation to the pairs; whether the bets on one have now won enough."""
-    law, share = seen.rows[n, LAW], seen.numbers[n, SHARE]
+    law = seen.rows[n, LAW]
+    share = seen.numbers[n, SHARE]
     if len(pairs.owners) == 0 or (law < 0 and share == 0.0):
         return False
     explored = -1
@@ -168,20 +187,22 @@ def _add_to_pairs(seen: Observed, arms: ArmTotals, pairs: PairTotals, n: int) ->
     above = seen.numbers[n, RHO] * (seen.numbers[n, ESTIMATE] - arms.flow[LEVEL])
     arms.flow[LEVEL] = min(max(arms.flow[LEVEL] + RATE * above, 0.0), 1.0)
     for k in range(len(pairs.bets)):
-        pairs.again[k] = 1.0
+        pairs.factors[k] = 1.0
     if share == 0.0:
         arms.rounds[LAW_ROUNDS] += 1
         return _bet_by_law(pairs, explored, above, seen.numbers[n, RHO])
     if law < 0:
-        _bet_on_none(pairs, share, seen.numbers[n, STAKE])
+        _charge_all(pairs, share, seen.numbers[n, STAKE])
     else:
-        _bet_on_some(pairs, share, seen.numbers[n, STAKE])
+        _charge_explorable(pairs, share, seen.numbers[n, STAKE])
     return explored >= 0 and _bet_by_weight(seen, pairs, n, explored, above)
 
 
 @compiled
 def _bet_by_law(pairs: PairTotals, explored: int, above: float, rho: float) -> bool:
-    chances, enough = pairs.chances, False
+    """Bet on the pairs of the explored arm in a round whose law is known."""
+    chances = pairs.chances
+    enough = False
     for one in range(len(chances)):
         for two in range(one):
             weight = chances[one] * chances[two] / (chances[one] + chances[two] + TINY)
@@ -190,11 +211,11 @@ def _bet_by_law(pairs: PairTotals, explored: int, above: float, rho: float) -> b
         return False
     for slot in range(len(chances)):
         if slot != explored and chances[slot] > 0.0:
-            part = above * chances[slot] / (chances[slot] + chances[explored])
-            pairs.gains[explored, slot] += part
-            pairs.gains[slot, explored] -= part
-            enough |= _bet(pairs, explored, slot, part)
-            enough |= _bet(pairs, slot, explored, -part)
+            gain = above * chances[slot] / (chances[slot] + chances[explored])
+            pairs.gains[explored, slot] += gain
+            pairs.gains[slot, explored] -= gain
+            enough |= _bet(pairs, explored, slot, gain)
+            enough |= _bet(pairs, slot, explored, -gain)
     return enough
 
 
@@ -203,11 +224,13 @@ def _bet_by_weight(seen: Observed, pairs: PairTotals, n: int, explored: int, abo
     """Add what the explored arm tells. The stake of the round, which every pair pays, is paid
     already.
     """
-    weight, loss, share = seen.numbers[n, WEIGHT], seen.numbers[n, LOSS], seen.numbers[n, SHARE]
+    weight = seen.numbers[n, WEIGHT]
+    loss = seen.numbers[n, LOSS]
+    share = seen.numbers[n, SHARE]
     gain = seen.numbers[n, STAKE] * weight * above / seen.numbers[n, RHO]
     enough = False
     for k in range(len(pairs.bets)):
-        pairs.again[k] = 1.0 / (1.0 - share * pairs.bets[k])
+        pairs.factors[k] = 1.0 / (1.0 - share * pairs.bets[k])
     for slot in range(len(pairs.owners)):
         if slot != explored and pairs.chances[slot] > 0.0:
             pairs.gains[explored, slot] += gain
@@ -218,7 +241,7 @@ def _bet_by_weight(seen: Observed, pairs: PairTotals, n: int, explored: int, abo
 
 
 @compiled
-def _bet_on_none(pairs: PairTotals, share: float, stake: float) -> None:
+def _charge_all(pairs: PairTotals, share: float, stake: float) -> None:
     """Let every pair pay its stake: a factor that all have in common, so it is kept once."""
     pairs.common[len(pairs.bets)] += stake
     small = False
@@ -233,7 +256,7 @@ def _bet_on_none(pairs: PairTotals, share: float, stake: float) -> None:
 
 
 @compiled
-def _bet_on_some(pairs: PairTotals, share: float, stake: float) -> None:
+def _charge_explorable(pairs: PairTotals, share: float, stake: float) -> None:
     """The same for the pairs that could be explored in this round."""
     slots = len(pairs.owners)
     for one in range(slots):
@@ -246,18 +269,19 @@ def _bet_on_some(pairs: PairTotals, share: float, stake: float) -> None:
 
 
 @compiled
-def _bet(pairs: PairTotals, one: int, two: int, part: float) -> bool:
+def _bet(pairs: PairTotals, one: int, two: int, gain: float) -> bool:
     """Bet that arm `one` is worse than arm `two`; whether that has now won enough."""
-    row, whole = one * len(pairs.owners) + two, 0.0
+    row = one * len(pairs.owners) + two
+    total = 0.0
     for k in range(len(pairs.bets)):
-        _multiply(pairs, row, k, (1.0 + pairs.bets[k] * part) * pairs.again[k])
+        _multiply(pairs, row, k, (1.0 + pairs.bets[k] * gain) * pairs.factors[k])
         power = pairs.powers[row, k]
         if power == 0:
-            whole += pairs.won[row, k] * pairs.common[k]
+            total += pairs.won[row, k] * pairs.common[k]
         elif power > 0:
-            whole = math.inf
+            total = math.inf
     goal = pairs.goals[one, two]
-    if whole < goal or goal == math.inf:
+    if total < goal or goal == math.inf:
         return False
     pairs.goals[one, two] = REACHED
     return True
@@ -265,6 +289,7 @@ def _bet(pairs: PairTotals, one: int, two: int, part: float) -> bool:
 
 @compiled
 def _multiply(pairs: PairTotals, row: int, k: int, factor: float) -> None:
+    """Multiply what a bet has won, and keep it within the range of floats."""
     won = pairs.won[row, k] * factor
     if won > MOST:
         won *= LEAST

@@ -202,7 +202,7 @@ def bound(entries: Entries, values: Floats, state: State, stream: Words) -> Call
 def entries(params: Any) -> Entries:
     """The entry points for one type of parameter tuple: those that the package ships, or compiled ones."""
     functions = _functions[params]
-    if not jit_disabled() and is_ours(params, *functions) and load.admit(params, functions):
+    if not jit_disabled() and is_ours(params, *functions) and load.allow_shipped(params, functions):
         shipped: Any = [load.function(part, params) for part in Entries._fields]
         if None not in shipped:
             return Entries(*shipped)

@@ -79,7 +79,7 @@ class LazyKernel:
         return self._target(*arguments, **named)
 
     def _as_shipped(self, *arguments: Any, **named: Any) -> Any:
-        function = None if named else load.function(str(self._name), *load.admitted(arguments))
+        function = None if named else load.function(str(self._name), *load.shipped_types(arguments))
         if function is not None:
             try:
                 return function(*arguments)
@@ -280,7 +280,7 @@ def add_functions(registry: dict[type, Any], params: type, functions: Any, owner
         )
     make_name_unique(params)
     if is_ours(params, *functions):
-        load.admit(params, functions)
+        load.allow_shipped(params, functions)
 
 
 def make_name_unique(kind: type) -> None:

@@ -15,7 +15,7 @@ from threading import RLock
 from typing import Any, TypeVar
 
 from ..errors import MissingExtraError
-from ..native.load import why_not
+from ..native.load import unavailable_reason
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -47,7 +47,7 @@ def _import() -> Any:
     try:
         return import_module("numba")
     except ImportError:
-        reason = why_not()
+        reason = unavailable_reason()
         shipped = (
             "no machine code ships for it"
             if reason is None
@@ -131,7 +131,7 @@ def _tell_the_terminal() -> None:
     from multiprocessing import parent_process
 
     if parent_process() is None and sys.stderr is not None and sys.stderr.isatty():
-        reason = why_not()
+        reason = unavailable_reason()
         because = "" if reason is None else f" (of the shipped machine code: {reason})"
         what = _subject[-1] if _subject else "machine code"
         print(

@@ -39,6 +39,6 @@ def inverse_power(excess: float, exponent: float) -> float:
 
 
 def tidy_exponent(exponent: float) -> float:
-    """Correct a rounding error near a half-integer: 1 / (1 - 2/3) is not quite 3 in floating point."""
+    """Correct a rounding error near a half-integer: as floats, 1 / (1 - 2/3) is not quite 3."""
     half = round(2.0 * exponent) / 2.0
     return half if abs(exponent - half) < 1e-12 else exponent

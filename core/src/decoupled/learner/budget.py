@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from ..base.turns import TakesTurns, in_turn
-from ..base.validation import amount_of, number_in, share_of, whole_number
+from ..base.validation import check_number, whole_number
 from ..decision import Arm, ByArm, Decision, Served
 from ..errors import ParameterError, UnsupportedError
 from .arms import ArmNames, listed_available
@@ -136,7 +136,7 @@ def _per(name: str, value: object, example: str) -> tuple[Any, float]:
         raise ParameterError.of(
             name, value, "must be two numbers", f"for example {example}"
         ) from None
-    return most, number_in(f"{name}[1]", seconds, 0.0, remedy="it is a number of seconds")
+    return most, check_number(f"{name}[1]", seconds, "it is a number of seconds", above=0.0)
 
 
 def _rate(name: str, value: object) -> tuple[int, float]:
@@ -146,7 +146,7 @@ def _rate(name: str, value: object) -> tuple[int, float]:
 
 
 def _amount(name: str, value: object) -> float:
-    return amount_of(name, value, "it is an amount of money")
+    return check_number(name, value, "it is an amount of money", at_least=0.0)
 
 
 def _cost(name: str, value: object) -> float | dict[Arm, float]:
@@ -163,7 +163,7 @@ def _allowance(name: str, value: object) -> tuple[float, float]:
 
 
 def _decided_share(name: str, value: object) -> float:
-    share = share_of(name, value, "leave it out to go on as before")
+    share = check_number(name, value, "leave it out to go on as before", at_least=0.0, at_most=1.0)
     if share == 0.0:  # no look could ever raise an alarm
         raise ParameterError.of(
             name, value, "must be above 0", "look now and then, for example 0.01"
@@ -172,13 +172,13 @@ def _decided_share(name: str, value: object) -> float:
 
 
 _CHECKS: dict[str, Callable[[str, object], object]] = {
-    "share": partial(share_of, remedy="leave it out for all"),
+    "share": partial(check_number, remedy="leave it out for all", at_least=0.0, at_most=1.0),
     "rate": _rate,
     "cost": _cost,
     "total": _amount,
     "allowance": _allowance,
     "decided_share": _decided_share,
-    "alarm_every": partial(number_in, low=1.0, remedy="it is a number of looks"),
+    "alarm_every": partial(check_number, remedy="it is a number of looks", above=1.0),
 }
 
 

@@ -398,7 +398,7 @@ class Guarded(TakesTurns):
             return
         share = 1.0 if segment == WHOLE else share_of_segment(1 + list(known).index(segment))
         margin = (rules.cheapest_within or 0.0) / (self._losses.high - self._losses.low)
-        found = within(sequences.sums, margin, rules.risk * share, rules.drift).tolist()
+        found = within(sequences.sums, margin, rules.risk * share, drift=rules.drift).tolist()
         observed = sequences.observed
         guard.shown[segment] = observed + 1 if rules.drift else _rarer(observed), found
 
@@ -431,7 +431,7 @@ class Guarded(TakesTurns):
             from ..inference.verdicts import is_beaten
 
             serial = self._running.serials.of_one(self._arms.place(rules.incumbent))
-            guard.released = is_beaten(watch.judges, serial, rules.risk, rules.drift)
+            guard.released = is_beaten(watch.judges, serial, rules.risk, drift=rules.drift)
             guard.next_look = _rarer(observed)
 
     def _judge_incumbent_by_segment(self, watch: "Watch") -> None:
@@ -446,7 +446,7 @@ class Guarded(TakesTurns):
             released, next_look = guard.released_in.get(place, (False, 1))
             if not released and sequences.observed >= next_look:
                 share = share_of_segment(1 + list(judges).index(place))
-                released = is_beaten(sequences, serial, rules.risk * share, rules.drift)
+                released = is_beaten(sequences, serial, rules.risk * share, drift=rules.drift)
                 guard.released_in[place] = released, _rarer(sequences.observed)
         watch.unjudged.clear()
 

@@ -1,10 +1,10 @@
 """Guardrails: rules about the arm that is served, whatever the policy has drawn."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, Self, TypedDict, Unpack
 
-from ..base.validation import LEAST_RISK, amount_of, number_in, share_of
+from ..base.validation import LEAST_RISK, check_number
 from ..decision import Arm, ByArm
 from ..errors import ArmError, ParameterError, UnsupportedError, near_name
 from .arms import ArmNames, listed
@@ -122,12 +122,18 @@ class Guardrails:
         set_field = object.__setattr__
         for name in ("cheapest_within", "switch_margin"):
             if getattr(self, name) is not None:
-                set_field(self, name, amount_of(name, getattr(self, name), "None for no such rule"))
-        set_field(self, "prices", _by_arm("prices", self.prices, amount_of, "in any unit"))
-        set_field(self, "floors", _by_arm("floors", self.floors, share_of, "it is a probability"))
+                remedy = "None for no such rule"
+                value = check_number(name, getattr(self, name), remedy, at_least=0.0)
+                set_field(self, name, value)
+        set_field(self, "prices", _by_arm("prices", self.prices, "in any unit"))
+        floors = _by_arm("floors", self.floors, "it is a probability", at_most=1.0)
+        set_field(self, "floors", floors)
         set_field(self, "down", tuple(dict.fromkeys(listed("down", self.down))))
-        set_field(self, "holdout", share_of("holdout", self.holdout, "it is a probability"))
-        set_field(self, "risk", number_in("risk", self.risk, LEAST_RISK, 1.0, _NO_RISK))
+        remedy = "it is a probability"
+        holdout = check_number("holdout", self.holdout, remedy, at_least=0.0, at_most=1.0)
+        set_field(self, "holdout", holdout)
+        risk = check_number("risk", self.risk, _NO_RISK, above=LEAST_RISK, below=1.0)
+        set_field(self, "risk", risk)
         for name in ("drift", "by_segment"):
             if not isinstance(getattr(self, name), bool):
                 remedy = f"the default is {name == 'drift'}"
@@ -333,9 +339,13 @@ def refuse_by_segment(what: str) -> NoReturn:
 
 
 def _by_arm(
-    name: str, given: object, check: Callable[[str, object, str], float], remedy: str
+    name: str, numbers: object, remedy: str, *, at_most: float | None = None
 ) -> dict[Arm, float]:
-    if not isinstance(given, Mapping):
+    """A number of at least 0 for each of the arms that a mapping names."""
+    if not isinstance(numbers, Mapping):
         rule = "must be a mapping from arms to numbers"
-        raise ParameterError.of(name, given, rule, "for example {'a': 0.1}")
-    return {arm: check(f"{name}[{arm!r}]", each, remedy) for arm, each in given.items()}
+        raise ParameterError.of(name, numbers, rule, "for example {'a': 0.1}")
+    return {
+        arm: check_number(f"{name}[{arm!r}]", number, remedy, at_least=0.0, at_most=at_most)
+        for arm, number in numbers.items()
+    }

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from ..base.validation import LEAST_RISK, number_in, whole_number
+from ..base.validation import LEAST_RISK, check_number, whole_number
 from ..decision import Arm, Decision
 from ..errors import UnsupportedError
 from ..inference.ordering import MOST_PATIENCE, PATIENCE
@@ -513,7 +513,7 @@ def _names(watch: "Watch", parts: "Parts") -> list[Arm]:
 def _verdict_of_segment(
     watch: "Watch", parts: "Parts", context: Context, risk: float | None
 ) -> "Verdict":
-    from ..inference.sequences import anew
+    from ..inference.sequences import empty_like
     from ..inference.sums import share_of_segment
     from ..inference.verdicts import verdict
 
@@ -526,11 +526,11 @@ def _verdict_of_segment(
         raise UnsupportedError(f"inference.verdict(context=...): {rule}; {remedy}")
     whole = watch.sequences.risk
     if risk is not None:
-        whole = number_in("risk", risk, LEAST_RISK, 1.0, "the default is 0.05")
+        whole = check_number("risk", risk, "the default is 0.05", above=LEAST_RISK, below=1.0)
     place, _ = contexts.encoder.encode(context, new=False)
     sequences = watch.segments.get(place)
     if sequences is None:
-        return verdict(anew(watch.sequences, drift=True), _names(watch, parts))
+        return verdict(empty_like(watch.sequences, drift=True), _names(watch, parts))
     share = share_of_segment(1 + list(watch.segments).index(place))
     waiting = watch.waiting_of(place)
     awaited = watch.awaited if waiting > 0 else None
@@ -539,7 +539,7 @@ def _verdict_of_segment(
 
 
 def _verdict(watch: "Watch", parts: "Parts", risk: float | None, drift: bool | None) -> "Verdict":
-    from ..inference.judging import beside
+    from ..inference.judging import verdict_with_judge
     from ..inference.verdicts import verdict
 
     names, waiting, awaited = _names(watch, parts), watch.waiting, watch.awaited
@@ -549,4 +549,4 @@ def _verdict(watch: "Watch", parts: "Parts", risk: float | None, drift: bool | N
     if watch.judged is None or watch.judge is None:
         return found
     alone = verdict(watch.judged, names, risk=risk, drift=drift, waiting=waiting, awaited=awaited)
-    return beside(found, alone, watch.judge.missing)
+    return verdict_with_judge(found, alone, watch.judge.missing)

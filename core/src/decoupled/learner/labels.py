@@ -14,8 +14,8 @@ fitted to the labels so far. A judge that tells nothing gets lam = 0, and f is t
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from ..base.validation import number_within, set_whole, share_of, whole_number
-from ..decision import Asked, Decision, LabelSums, fitted, with_label
+from ..base.validation import check_number, set_whole, whole_number
+from ..decision import Decision, LabelRequest, LabelSums, fit_line, with_label
 from ..errors import FeedbackError, Message, ParameterError
 from ..inference.ordering import MOST_PATIENCE
 from .replay import Record
@@ -60,11 +60,15 @@ class Labels:
     def __post_init__(self) -> None:
         remedy = "to do without labels, leave out labels="
         object.__setattr__(
-            self, "share", number_within("share", self.share, LEAST_SHARE, 1.0, remedy)
+            self,
+            "share",
+            check_number("share", self.share, remedy, at_least=LEAST_SHARE, at_most=1.0),
         )
         set_whole(self, "first", 0, "the default is 200")
         set_whole(self, "deadline", 1, "the default is 10,000", MOST_PATIENCE)
-        missing = share_of("missing", self.missing, "the default is 0.5, the middle")
+        missing = check_number(
+            "missing", self.missing, "the default is 0.5, the middle", at_least=0.0, at_most=1.0
+        )
         object.__setattr__(self, "missing", missing)
 
     @property
@@ -76,7 +80,7 @@ class Labels:
         """An estimate on a scale from 0 to 1, for policies. The map is the same for all decisions.
 
         Args:
-            estimate: what `Asked.estimate` gives, from 1 - 1 / share to 1 / share.
+            estimate: what `LabelRequest.estimate` gives, from 1 - 1 / share to 1 / share.
 
         >>> Labels(share=0.5).to_unit(-1.0), Labels(share=0.5).to_unit(0.5), Labels(share=0.5).to_unit(2.0)
         (0.0, 0.5, 1.0)
@@ -144,13 +148,13 @@ class Labelling:
     def set_sums(self, sums: LabelSums, missing: int) -> None:
         """Note what labels say so far, and how many are missing; this may be repeated. `sums` are not changed later."""
         self.sums, self.missing = sums, missing
-        self.lam, self.base = fitted(sums)
+        self.lam, self.base = fit_line(sums)
 
-    def ask(self, number: int, stream: bytes) -> Asked:
+    def ask(self, number: int, stream: bytes) -> LabelRequest:
         """Toss a decision's coin: like a guardrail's draw, it moves no random number, and only the seed foretells it."""
         rho = 1.0 if number <= self.rules.first else self.rules.share
         wanted = rho == 1.0 or hashed(f"label-{stream.hex()}-{number}") < rho
-        return Asked(wanted, rho, self.lam, self.base)
+        return LabelRequest(wanted, rho, self.lam, self.base)
 
     def check(self, decision: Decision, judged: object, label: object) -> None:
         """Raise an error if this cannot be the feedback of a decision."""
@@ -170,7 +174,7 @@ class Labelling:
             remedy = "send judged= alone; decision.label says whether one is wanted"
             raise FeedbackError(Message(problem, remedy))
 
-    def fed(self, asked: Asked, judged: float, label: float | None) -> float:
+    def fed(self, asked: LabelRequest, judged: float, label: float | None) -> float:
         """What is learned from a judged loss and perhaps a label, on a scale from 0 to 1."""
         return self.rules.to_unit(asked.estimate(judged, label))
 
@@ -181,7 +185,7 @@ class Labelling:
             return self.rules.to_unit(record.loss)
         label = record.loss
         found = self.fed(
-            Asked(label is not None, record.rho, self.lam, self.base), record.judged, label
+            LabelRequest(label is not None, record.rho, self.lam, self.base), record.judged, label
         )
         if label is not None:
             self.set_sums(with_label(self.sums, record.judged, label), self.missing)
@@ -213,13 +217,18 @@ class Labelling:
     def from_json(cls, content: dict[str, Any]) -> "Labelling":
         """Restore the result of `to_json`."""
         count, s, g, ss, sg = (
-            number_within("sums", each, 0.0, 1e15, _CHANGED) for each in content["sums"]
+            check_number("sums", each, _CHANGED, at_least=0.0, at_most=1e15)
+            for each in content["sums"]
         )
         missing = whole_number("missing", content["missing"], 0, _CHANGED)
         labelling = cls(Labels(**content["rules"]), (count, s, g, ss, sg), missing)
         for key, loss, position in content["judged"]:
             labelling.expect(
-                key, Judged(share_of("judged", loss, _CHANGED), checked_position(position))
+                key,
+                Judged(
+                    check_number("judged", loss, _CHANGED, at_least=0.0, at_most=1.0),
+                    checked_position(position),
+                ),
             )
         return labelling
 
@@ -236,7 +245,11 @@ def checked_position(position: object) -> float | None:
     (1.0, None)
     """
     remedy = "1 if what the judge saw first won, -1 if the second did, 0 for a tie"
-    return None if position is None else number_within("position", position, -1.0, 1.0, remedy)
+    return (
+        None
+        if position is None
+        else check_number("position", position, remedy, at_least=-1.0, at_most=1.0)
+    )
 
 
 def checked_labels(labels: object) -> Labels:

@@ -830,7 +830,7 @@ class Learner(Guarded):
         decision, judged, position, label, compared = told
         pending, labels = self._found(decision, compared), self._labels
         decision, key = pending[0], pending[0].id
-        asked = decision.asked
+        asked = decision.label_request
         assert labels is not None
         assert asked is not None
         labels.check(decision, judged, label)
@@ -857,7 +857,7 @@ class Learner(Guarded):
     def _settle_missing(self, key: str) -> None:
         """Learn from a decision whose label never came."""
         labels, pending = self._labels, self._waiting.decisions[key]
-        asked = pending[0].asked
+        asked = pending[0].label_request
         assert labels is not None
         assert asked is not None
         said = labels.judged[key]
@@ -941,7 +941,7 @@ class Learner(Guarded):
         Args:
             records: the log: tuples (explored arm, propensity, loss), or mappings with the keys "explore", "propensity"
                 and "loss", and "context" for a contextual policy. A learner with `labels` takes the loss for a label. With
-                the keys "judged" and "label_probability", `decision.asked.rho`, the loss is left out where no label
+                the keys "judged" and "label_probability", `decision.label_request.rho`, the loss is left out where no label
                 was asked for.
             unrandomised: accept a log whose propensities are all 1; only if it has a record of every arm for every round.
 

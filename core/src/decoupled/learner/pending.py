@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..base.arrays import Floats, Ints
-from ..decision import Arm, Asked, ContextualDecision, Decision, GuardedDecision
+from ..decision import Arm, ContextualDecision, Decision, GuardedDecision, LabelRequest
 from ..errors import FeedbackError, shown
 
 # The arms that have a baseline, their baselines, and whether these may be any numbers, because a user predicted them or
@@ -68,7 +68,7 @@ def marked(
     fields: tuple[str, int, Arm | None, Arm, float | None, float],
     guarded: tuple[Arm, str] | None,
     why: tuple[Any, ...] | None,
-    asked: Asked | None,
+    asked: LabelRequest | None,
 ) -> Decision:
     """A decision, perhaps with what the policy drew and the guardrail's name, `Contexts.why`, or about its label."""
     if guarded is None and why is None and asked is None:
@@ -76,19 +76,19 @@ def marked(
     decision: Any = new_decision(GuardedDecision if why is None else ContextualDecision, fields)
     if why is not None:
         decision._why = why
-    decision._asked = asked
+    decision._label_request = asked
     if guarded is not None:
         decision._drawn, decision._guard = guarded
     made: Decision = decision
     return made
 
 
-def checked_asked(content: Any) -> Asked:
+def checked_asked(content: Any) -> LabelRequest:
     """What a decision fixed about its label, from plain values."""
     wanted, rho, lam, base = content
     if not (0.0 < rho <= 1.0 and 0.0 <= lam <= 1.0 and 0.0 <= base <= 1.0):
         raise ValueError(f"asked = {content!r} cannot be")
-    return Asked(bool(wanted), float(rho), float(lam), float(base))
+    return LabelRequest(bool(wanted), float(rho), float(lam), float(base))
 
 
 class PendingDecisions(tuple[Decision, ...]):
@@ -165,7 +165,9 @@ class Waiting:
         shared, which = self.shared_baselines()
         made = [each[0] for each in self.decisions.values()]
         guarded = {each.id: [each.drawn, each.guard] for each in made if each.guard is not None}
-        asked = {each.id: list(each.asked) for each in made if each.asked is not None}
+        asked = {
+            each.id: list(each.label_request) for each in made if each.label_request is not None
+        }
         return {
             **({"guarded": guarded} if guarded else {}),
             **({"asked": asked} if asked else {}),

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base.packed import pack_floats, pack_ints, seal, unpack_floats, unpack_ints, unseal
 from ..base.turns import in_turn
-from ..decision import Arm, Asked, Decision
+from ..decision import Arm, Decision, LabelRequest
 from .guardrails import Guardrails
 from .learner import Learner
 from .pending import Waiting, baseline_from_json, baseline_to_json, checked_asked, marked
@@ -143,7 +143,7 @@ def _of_waiting(waiting: Waiting) -> dict[str, Any]:
     start = len(waiting.tag) + 1
     shared, which = waiting.shared_baselines()
     pending = list(waiting.decisions.values())
-    asked = [each[0].asked for each in pending]
+    asked = [each[0].label_request for each in pending]
     with_labels = bool(asked) and asked[0] is not None
     return {
         "numbers": pack_ints(np.array([int(key[start:]) for key in waiting.decisions], np.int64)),
@@ -174,7 +174,7 @@ def from_columns(text: str, columns: dict[str, Any], chosen: Iterable[Sequence[A
         shared.append(None)  # the place of _NONE
         covered = {place: tuple(x) if isinstance(x, list) else x for place, x in columns["covered"]}
         numbers = unpack_ints(columns["numbers"]).tolist()
-        asked: list[Asked | None] = [None] * len(numbers)
+        asked: list[LabelRequest | None] = [None] * len(numbers)
         if "asked" in columns:
             known = unpack_floats(columns["asked"]).reshape(-1, 4).tolist()
             asked = [checked_asked(each) for each in known]

@@ -130,7 +130,9 @@ def _label_probability(record: Mapping[Any, Any]) -> float:
     rho = as_float(record.get("label_probability"))
     if rho is None or not 0.0 < rho <= 1.0:
         rule = "must be the probability with which the record was to have a label, above 0"
-        remedy = "log decision.asked.rho with each decision, also with those without a label"
+        remedy = (
+            "log decision.label_request.rho with each decision, also with those without a label"
+        )
         raise ParameterError.of("label_probability", record.get("label_probability"), rule, remedy)
     if rho == 1.0 and record.get("loss") is None:
         rule = "says that the record was to have a label, and there is no loss"

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..base.packed import pack_floats, seal, unpack_floats, unseal
-from ..base.validation import MOST_ROUNDS, number_in, whole_number
+from ..base.validation import MOST_ROUNDS, check_number, whole_number
 from ..errors import MissingExtraError, ParameterError, StateError
 from ..kernels.state import NEVER_FORGETS, OBSERVED, ROUND, SECRET, State
 from ..policy import Definition
@@ -224,7 +224,7 @@ def _check_pending(pending: Pending, now: int, born: int) -> None:
     decision, serial, covered, _ = pending
     _check("pending", decision.id, isinstance(decision.id, str))
     _whole("pending", decision.round, 1, now)
-    number_in("pending", decision.weight, 0.0)
+    check_number("pending", decision.weight, "choose another", above=0.0)
     if decision.propensity is not None:
         _check("pending", decision.propensity, 0.0 < decision.propensity <= 1.0)
     _whole("pending", serial, 0, born - 1)

@@ -18,7 +18,7 @@ from ..decision import Arm
 from ..inference.judging import JudgeSums
 from ..inference.lookout import Lookout
 from ..inference.ordering import PATIENCE, Awaited
-from ..inference.sequences import Sequences, anew
+from ..inference.sequences import Sequences, empty_like
 from ..inference.sums import Observation, most_segments, share_of_segment
 from .arms import Serials
 from .guardrails import CONTEXTS, PREFERENCES
@@ -100,7 +100,7 @@ class Watch:
         if tried and by_segment and (copy.before or copy.segments):
             copy.trials = {}
         elif tried and not by_segment and (copy.before or copy.sequences.observed > 0):
-            copy.trial = anew(copy.sequences, drift=True)
+            copy.trial = empty_like(copy.sequences, drift=True)
         return copy
 
     def with_segments(self, kept: bool) -> "Watch":
@@ -218,7 +218,7 @@ class Watch:
         """Whether this segment has sequences, which it gets with its first decision if there is room for them."""
         if place not in known and len(known) < most_segments(self.sequences.count):
             share = share_of_segment(len(known) + 1)
-            known[place] = anew(self.sequences, drift=True, share=share)
+            known[place] = empty_like(self.sequences, drift=True, share=share)
         return place in known
 
     def _law_of(self, pending: Pending, running: Running) -> Floats:
@@ -248,7 +248,7 @@ class Watch:
             weight = None
         elif not self.weighs and law is not None:
             available = tuple(np.flatnonzero(law).tolist())
-        rho = decision.asked.rho if decision.asked is not None else 1.0
+        rho = decision.label_request.rho if decision.label_request is not None else 1.0
         self.queue[decision.id] = Observation(
             serial, weight, math.nan, exploit, available, law, rho
         )
@@ -335,7 +335,7 @@ class Watch:
                 (loss, position), label, fallback = self.judgements[key]
                 self.judged.add_once(judged, pooled._replace(loss=loss, rho=1.0))
                 missing = label is None and fallback is not None
-                self.judge.add_once(judged, seen.explore, loss, label, position, missing)
+                self.judge.add_once(judged, seen.explore, loss, label, position, is_missing=missing)
             if self.lookout is not None:
                 self.lookout.take(numbers[0], seen, sequences)
         if self.released is not None:

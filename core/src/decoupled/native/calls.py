@@ -44,11 +44,11 @@ class UnsuitedError(TypeError):
 
 def flattened(arguments: Iterable[Any]) -> Iterator[Any]:
     """The arguments, with tuples flattened."""
-    for each in arguments:
-        if isinstance(each, tuple):
-            yield from flattened(each)
+    for argument in arguments:
+        if isinstance(argument, tuple):
+            yield from flattened(argument)
         else:
-            yield each
+            yield argument
 
 
 def words_of(kind: str) -> int:
@@ -120,11 +120,13 @@ class NativeFunction:
     def _result(self, block: "_Block") -> Any:
         returns = self.signature.returns
         start = self._words - len(returns)
-        found = tuple(
+        values = tuple(
             block.floats[start + k] if kind == "float" else _whole(kind, block.ints[start + k])
             for k, kind in enumerate(returns)
         )
-        return None if not found else found[0] if len(found) == 1 else found
+        if not values:
+            return None
+        return values[0] if len(values) == 1 else values
 
 
 class Prepared(NamedTuple):
@@ -140,8 +142,8 @@ class Prepared(NamedTuple):
         self.block[-2] = last
         if self.function(self.at):
             raise _failed("key")
-        found: int = self.block[-1]
-        return found
+        result: int = self.block[-1]
+        return result
 
 
 def bound_entries(
@@ -162,13 +164,15 @@ def bound_entries(
     observed = 8 * len(words)  # the byte where the observation goes
     ints = _Ints()
     ints[: len(words)] = words
-    first, second = c_void_p(addressof(ints)), c_void_p(addressof(ints) + drawn + 8 * 4)
+    first = c_void_p(addressof(ints))
+    second = c_void_p(addressof(ints) + drawn + 8 * 4)
     blocks = ints, arrays, stream  # the calls keep what the words point to
-    read_decision, write_observation = _DECISION.unpack_from, _OBSERVATION.pack_into
+    read_decision = _DECISION.unpack_from
+    write_observation = _OBSERVATION.pack_into
     # With few arms, releasing the interpreter lock would take longer than the call.
-    few = arrays[2].shape[1] <= FEW_ARMS
+    has_few_arms = arrays[2].shape[1] <= FEW_ARMS
     call_init, call_decide, call_update = (
-        each.holding_lock if few else each.call for each in functions
+        function.holding_lock if has_few_arms else function.call for function in functions
     )
 
     def init(*, keep: object = blocks) -> None:
@@ -180,10 +184,8 @@ def bound_entries(
             raise _failed("decide")
         return read_decision(ints, drawn)
 
-    def update(
-        given_arm: int, given_weight: float, given_loss: float, *, keep: object = blocks
-    ) -> None:
-        write_observation(ints, observed, given_arm, given_weight, given_loss)
+    def update(arm: int, weight: float, loss: float, *, keep: object = blocks) -> None:
+        write_observation(ints, observed, arm, weight, loss)
         if call_update(second):
             raise _failed("update")
 
@@ -191,6 +193,7 @@ def bound_entries(
 
 
 def _own_address(array: Any) -> int:
+    """The address of an array's memory; 0 if it is empty."""
     # For writable arrays only; four times as fast as the general way.
     return addressof(c_char.from_buffer(array)) if array.size else 0
 

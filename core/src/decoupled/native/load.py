@@ -2,7 +2,7 @@
 machine.
 
 Loading needs only NumPy and ctypes. If anything is wrong with the library, it is ignored: the
-functions are compiled just in time, and `why_not` gives the reason. Digests tell whether the
+functions are compiled just in time, and `unavailable_reason` says why. Digests tell whether the
 sources are the same.
 """
 
@@ -125,13 +125,13 @@ class Library(NamedTuple):
     handle: Any
     holding_lock: Any  # the same library, whose calls do not release the interpreter lock
     functions: dict[str, dict[str, Any]]
-    made_of: dict[str, list[str]]
+    built_from: dict[str, list[str]]  # the functions of each type of parameters
     bases: frozenset[str]
 
 
 _loading = Lock()
-_made: dict[str, NativeFunction | None] = {}
-_names: dict[type, str] = {}
+_functions: dict[str, NativeFunction | None] = {}  # those that were looked up so far
+_names: dict[type, str] = {}  # the types for which shipped code is allowed
 
 
 def switched_off() -> bool:
@@ -142,10 +142,10 @@ def switched_off() -> bool:
 def function(name: str, *kinds: type) -> NativeFunction | None:
     """The machine code of a function for these parameter types, or None if none ships."""
     key = full_name(name, *(_names[kind] for kind in kinds))
-    if key not in _made:
+    if key not in _functions:
         with _loading:
-            _made[key] = _make(key)
-    return _made[key]
+            _functions[key] = _prepare(key)
+    return _functions[key]
 
 
 def full_name(name: str, *kinds: str) -> str:
@@ -160,16 +160,15 @@ def name_of(thing: Any) -> str:
 
 def ships(name: str) -> bool:
     """Whether the library has this function, for any parameter types."""
-    found = _found()
-    return isinstance(found, Library) and name in found.bases
+    library = _library_or_reason()
+    return isinstance(library, Library) and name in library.bases
 
 
-def admit(kind: type, functions: Iterable[Any]) -> bool:
+def allow_shipped(kind: type, functions: Iterable[Any]) -> bool:
     """Allow shipped code for parameters of this type, if it was built from these functions."""
-    found = _found()
-    if isinstance(found, str) or found.made_of.get(name_of(kind)) != [
-        name_of(each) for each in functions
-    ]:
+    library = _library_or_reason()
+    names = [name_of(function) for function in functions]
+    if isinstance(library, str) or library.built_from.get(name_of(kind)) != names:
         return False
     _names[kind] = name_of(kind)
     return True
@@ -180,39 +179,41 @@ def name_kind(kind: type) -> None:
     _names[kind] = name_of(kind)
 
 
-def admitted(arguments: tuple[Any, ...]) -> tuple[type, ...]:
+def shipped_types(arguments: tuple[Any, ...]) -> tuple[type, ...]:
     """The types of the arguments for which shipped code is allowed, also of those within a named tuple."""
     kinds: list[type] = []
     for argument in arguments:
         if type(argument) in _names:
             kinds.append(type(argument))
         elif isinstance(argument, tuple):
-            kinds.extend(admitted(argument))
+            kinds.extend(shipped_types(argument))
     return tuple(kinds)
 
 
-def why_not() -> str | None:
+def unavailable_reason() -> str | None:
     """The reason why the library is not used, or None if it is used."""
-    found = _found()
-    return found if isinstance(found, str) else None
+    library = _library_or_reason()
+    return library if isinstance(library, str) else None
 
 
-def _make(key: str) -> NativeFunction | None:
-    found = _found()
-    entry = found.functions.get(key) if isinstance(found, Library) else None
-    if entry is None or isinstance(found, str):
+def _prepare(key: str) -> NativeFunction | None:
+    """A function of the library, ready to call; None if it has none of this name."""
+    library = _library_or_reason()
+    if isinstance(library, str) or key not in library.functions:
         return None
-    call, holding_lock = (
-        getattr(handle, entry["symbol"]) for handle in (found.handle, found.holding_lock)
-    )
-    call.restype = holding_lock.restype = ctypes.c_int32
-    call.argtypes = holding_lock.argtypes = [ctypes.c_void_p]
+    entry = library.functions[key]
+    call = getattr(library.handle, entry["symbol"])
+    holding_lock = getattr(library.holding_lock, entry["symbol"])
+    for handle in (call, holding_lock):
+        handle.restype = ctypes.c_int32
+        handle.argtypes = [ctypes.c_void_p]
     signature = Signature(tuple(entry["takes"]), tuple(entry["returns"]))
     return NativeFunction(key, call, holding_lock, signature)
 
 
 @cache
-def _found() -> Library | str:
+def _library_or_reason() -> Library | str:
+    """The library, or the reason why it is not used."""
     if switched_off():
         return f"{SWITCH} switches it off"
     try:
@@ -236,13 +237,19 @@ def load(folder: Path) -> Library:
         for entry in functions.values():
             getattr(handle, entry["symbol"])
             Signature(tuple(entry["takes"]), tuple(entry["returns"]))
-        made_of = {name: list(parts) for name, parts in manifest["made_of"].items()}
+        built_from = {name: list(names) for name, names in manifest["built_from"].items()}
     except (KeyError, TypeError, AttributeError):
         raise UnusableError(f"{MANIFEST} and the library do not go together") from None
     except OSError as error:
         raise UnusableError(f"it cannot be loaded ({error})") from None
     bases = frozenset(key.partition("(")[0] for key in functions)
-    return Library(handle, ctypes.PyDLL(path), functions, made_of, bases)
+    return Library(
+        handle=handle,
+        holding_lock=ctypes.PyDLL(path),
+        functions=functions,
+        built_from=built_from,
+        bases=bases,
+    )
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from ..base.arrays import Words
-from ..base.validation import known_horizon, number_from
+from ..base.validation import check_number, known_horizon
 from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
 from ..kernels.random.sampling import draw_both, total
@@ -120,7 +120,9 @@ class AvnerExp3(ExplicitLaws):
     def __post_init__(self) -> None:
         object.__setattr__(self, "horizon", known_horizon(self.horizon))
         object.__setattr__(
-            self, "mixing", number_from("mixing", self.mixing, 0.0, 1.0, "the default is 0")
+            self,
+            "mixing",
+            check_number("mixing", self.mixing, "the default is 0", at_least=0.0, below=1.0),
         )
 
     @classmethod

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.arrays import Floats
-from ..base.validation import MOST_ROUNDS, number_in, whole_number
+from ..base.validation import MOST_ROUNDS, check_number, whole_number
 from ..errors import ParameterError, UnsupportedError
 from ..kernels.dispatch import Functions
 from ..kernels.random.keyed import Keyed
@@ -121,8 +121,12 @@ class Forgetting(Policy):
         object.__setattr__(self, "period", period)
 
     def _check_discount(self) -> None:
-        discount = number_in(
-            "discount", self.discount, 0.0, 1.0, "try 0.999, which remembers about 1000"
+        discount = check_number(
+            "discount",
+            self.discount,
+            "try 0.999, which remembers about 1000",
+            above=0.0,
+            below=1.0,
         )
         if self.period is not None:
             rule = f"cannot be combined with period = {self.period}"

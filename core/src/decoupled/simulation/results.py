@@ -13,7 +13,7 @@ from ..base.arrays import Floats
 from ..base.extras import needed_for, require
 from ..base.files import replacing
 from ..base.names import short_labels
-from ..base.validation import number_in, one_of
+from ..base.validation import check_number, one_of
 from ..environments import ContextTable, Environment
 from ..environments.base import Adversary
 from ..errors import ParameterError, StorageError, UnsupportedError, near_name
@@ -238,7 +238,7 @@ class Results:
         >>> results.statistics()["FTPL"]["mean"] == results.summary()["mean"]["FTPL"]
         np.True_
         """
-        level = number_in("level", level, 0.0, 1.0, remedy="the default is 0.95")
+        level = check_number("level", level, "the default is 0.95", above=0.0, below=1.0)
         rival = None if against is None else self.final_regret(against)
         rows = {}
         for label in self.labels:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ..base.arrays import Ints, Words
-from ..base.validation import MOST_ROUNDS, as_float, number_from, number_in, whole_number
+from ..base.validation import MOST_ROUNDS, as_float, check_number, whole_number
 from ..errors import ParameterError, near_name
 from ..kernels import feedback_delay
 from ..kernels.feedback_delay import FeedbackQueue, Rules
@@ -55,7 +55,9 @@ class Traffic:
             rule = "must be a number above 0 and at most 1"
             remedy = "leave it out to explore always"
             raise ParameterError.of("explore_share", self.explore_share, rule, remedy)
-        missing = number_from("missing", self.missing, 0.0, 1.0, "leave it out if nothing is lost")
+        missing = check_number(
+            "missing", self.missing, "leave it out if nothing is lost", at_least=0.0, below=1.0
+        )
         object.__setattr__(self, "delay", _checked_delay(self.delay))
         object.__setattr__(self, "missing", missing)
         object.__setattr__(self, "explore_share", share)
@@ -138,7 +140,9 @@ def _checked_delay(delay: Any) -> Delay:
     if len(numbers) != _LAWS[law]:
         raise ParameterError.of("delay", delay, rule, f"give {_LAWS[law]} after the name")
     if law == "geometric":
-        return law, number_in("delay[1]", numbers[0], 0.0, 1e12, "give the mean in rounds")
+        return law, check_number(
+            "delay[1]", numbers[0], "give the mean in rounds", above=0.0, below=1e12
+        )
     remedy = "give two numbers of rounds"
     low, high = (whole_number("delay", number, 0, remedy, MOST_ROUNDS) for number in numbers)
     if low > high:

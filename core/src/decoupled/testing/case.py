@@ -22,9 +22,9 @@ _TAKES = "compiled code takes numbers, arrays and compiled functions"
 
 # Lines of the compiler about the package's own calls, before it comes to the error.
 _PREAMBLE = re.compile(
-    r"Failed in |No implementation of function Function\(<function (init|decide|update) |>>> |There (are|is) "
-    r"|- Of which|Overload in function '_(init|decide|update)'|With argument|Rejected as|TypingError: Failed"
-    r"|During: |raised from|\[\d+\]|$"
+    r"Failed in |No implementation of function Function\(<function (init|decide|update) |>>> "
+    r"|There (are|is) |- Of which|Overload in function '_(init|decide|update)'|With argument"
+    r"|Rejected as|TypingError: Failed|During: |raised from|\[\d+\]|$"
 )
 
 
@@ -37,7 +37,7 @@ def fail(policy: Policy, message: str, cause: Exception | None = None) -> NoRetu
     raise ContractError(f"{name}: {message}") from cause
 
 
-def raised(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     """An exception in one line, with its place in the policy's code."""
     compiler = sys.modules.get("numba.core.errors")  # a policy in plain Python never loads it
     if compiler is not None and isinstance(error, compiler.NumbaError):
@@ -53,8 +53,8 @@ def one_line(error: BaseException) -> str:
 
 
 def place_of(error: BaseException) -> str:
-    """The last line of the policy's own code in an error's traceback."""
-    own = [
+    """The last line of the policy's own code in an error's traceback, in parentheses."""
+    own_frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
         if HERE not in Path(frame.filename).parents
@@ -62,35 +62,43 @@ def place_of(error: BaseException) -> str:
         and Path(frame.filename).name != "jit.py"  # which stands between a function and its caller
         and frame.name != "<module>"
     ]
-    return (
-        f" ({own[-1].name}, line {own[-1].lineno} of {Path(own[-1].filename).name})" if own else ""
-    )
+    if not own_frames:
+        return ""
+    last = own_frames[-1]
+    return f" ({last.name}, line {last.lineno} of {Path(last.filename).name})"
 
 
 def _not_compiled(error: BaseException) -> str:
+    """What the compiler says, in one line, with its place in the policy's code."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
     lines = [line.strip() for line in text.splitlines()]
     if "NRT required" in text or "Only accept returning of array" in text:
-        rule = "compiled functions make no arrays, lists or strings: keep work space in rows that the layout names"
-        return f"allocates memory{_compiler_place(lines)}; {rule}"
-    places = [place for place, line in enumerate(lines) if not _PREAMBLE.match(line)]
-    first = places[0] if places else 0
+        rule = "compiled functions make no arrays, lists or strings"
+        remedy = "keep work space in rows that the layout names"
+        return f"allocates memory{_compiler_place(lines)}; {rule}: {remedy}"
+    own_lines = [place for place, line in enumerate(lines) if not _PREAMBLE.match(line)]
+    first = own_lines[0] if own_lines else 0
     where = _compiler_place(lines[first:])
     message = lines[first] if lines else ""
-    if found := re.match(r"Untyped global name '(\w+)':.*<class 'function'>", message):
-        return f"calls {found[1]}{where}, which is not compiled; put @compiled above def {found[1]}"
-    if found := re.match(r"Untyped global name '(\w+)':.*<class '(.+)'>", message):
-        return f"uses {found[1]}{where}, a {found[2]}; {_TAKES}"
+    function = re.match(r"Untyped global name '(\w+)':.*<class 'function'>", message)
+    if function is not None:
+        name = function[1]
+        return f"calls {name}{where}, which is not compiled; put @compiled above def {name}"
+    value = re.match(r"Untyped global name '(\w+)':.*<class '(.+)'>", message)
+    if value is not None:
+        return f"uses {value[1]}{where}, a {value[2]}; {_TAKES}"
     if message.startswith("Can't unify return type"):
-        return f"returns values of different types in different places{where}; return the same types everywhere"
+        rule = "returns values of different types in different places"
+        return f"{rule}{where}; return the same types everywhere"
     return f"cannot be compiled: {message}{where}; {_TAKES}"
 
 
 def _compiler_place(lines: list[str]) -> str:
+    """The first place in the policy's code that the compiler names, in parentheses."""
     for line in lines:
-        found = re.match(r'File "(.+)", line (\d+)', line)
-        if found and Path(found[1]).name != "dispatch.py" and "numba" not in found[1]:
-            return f" (line {found[2]} of {Path(found[1]).name})"
+        place = re.match(r'File "(.+)", line (\d+)', line)
+        if place and Path(place[1]).name != "dispatch.py" and "numba" not in place[1]:
+            return f" (line {place[2]} of {Path(place[1]).name})"
     return ""
 
 
@@ -128,7 +136,7 @@ class Case(NamedTuple):
         except ContractError:
             raise
         except Exception as error:
-            fail(self.policy, f"{what} {raised(error)}", error)
+            fail(self.policy, f"{what} {describe(error)}", error)
 
     def losses(self, rounds: int) -> Floats:
         """Losses that differ between arms and rounds."""
@@ -147,11 +155,11 @@ class Case(NamedTuple):
     def check_finite(self, state: State, when: str) -> None:
         """Check that every number of the state is finite."""
         layout = self.policy.layout
+        remedy = "look at what init and update write there"
         for name in (*layout.scalars, *layout.floats):
-            row, remedy = layout.row(state, name), "look at what init and update write there"
-            self.expect(
-                np.isfinite(row).all(), f"{name!r} is {row.tolist()} {when}: not finite; {remedy}"
-            )
+            row = layout.row(state, name)
+            message = f"{name!r} is {row.tolist()} {when}: not finite; {remedy}"
+            self.expect(np.isfinite(row).all(), message)
 
     def check_laws(self, state: State) -> None:
         """Check both laws of a state."""
@@ -162,36 +170,37 @@ class Case(NamedTuple):
         """A law of the policy, checked."""
         return self.check_law(self.call(name, getattr(self.policy, name), state), name)
 
-    def check_law(self, given: Any, name: str) -> Floats:
+    def check_law(self, values: Any, name: str) -> Floats:
         """Check that an array holds probabilities that sum to 1."""
-        law = _numbers(given)
-        good = law.shape == (self.arms,) and (law >= 0.0).all() and abs(law.sum() - 1.0) < 1e-9
-        message = f"{name} is {shown(_listed(given))}, which is not a law on {self.arms} arms; "
-        self.expect(good, message + f"give {self.arms} probabilities that sum to 1")
+        law = _as_floats(values)
+        is_law = law.shape == (self.arms,) and (law >= 0.0).all() and abs(law.sum() - 1.0) < 1e-9
+        problem = f"{name} is {shown(_as_list(values))}, which is not a law on {self.arms} arms"
+        self.expect(is_law, f"{problem}; give {self.arms} probabilities that sum to 1")
         return law
 
     def check_estimates(self, state: State) -> None:
         """Check that there is a finite estimate for each arm."""
-        given = self.call("estimates", self.policy.estimates, state)
-        estimates = _numbers(given)
+        values = self.call("estimates", self.policy.estimates, state)
+        estimates = _as_floats(values)
         remedy = f"give a finite number for each of {self.arms} arms"
-        good = estimates.shape == (self.arms,) and np.isfinite(estimates).all()
-        self.expect(good, f"estimates gave {shown(_listed(given))}; {remedy}")
+        is_right = estimates.shape == (self.arms,) and np.isfinite(estimates).all()
+        self.expect(is_right, f"estimates gave {shown(_as_list(values))}; {remedy}")
 
-    def weighs(self) -> bool:
+    def has_weighted_sums(self) -> bool:
         """Whether the policy sums weighted losses; a mean does not depend on the weight."""
         return self.policy.cumulative == "estimates"
 
 
-def _numbers(given: Any) -> Floats:
+def _as_floats(values: Any) -> Floats:
+    """What a policy returned as an array of numbers; an empty one if it is none."""
     try:
-        return np.array(given, np.float64)
+        return np.array(values, np.float64)
     except (TypeError, ValueError):
         return np.empty(0)
 
 
-def _listed(given: Any) -> object:
-    return given.tolist() if isinstance(given, np.ndarray) else given
+def _as_list(values: Any) -> object:
+    return values.tolist() if isinstance(values, np.ndarray) else values
 
 
 def arm_place(arm: object) -> int:

@@ -7,7 +7,7 @@ Python notices names that are not defined and indices out of range.
 
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import CellType, FunctionType
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from ..kernels.random.stream import new_stream
 from ..kernels.state import ROUND, SHARED_SCALARS, Layout
 from ..policies import Policy
 from ..policies.python import OWN_NAMES, PythonPolicy
-from .case import fail, one_line, place_of, raised
+from .case import describe, fail, one_line, place_of
 
 LAYOUT = "layout = Layout(floats=('estimates',), learned=('estimates',))"
 TAKES = {
@@ -46,19 +46,20 @@ def check_parts(policy: Policy) -> None:
 
 
 def _check_class(policy: Policy) -> None:
-    name, own = type(policy).__name__, vars(type(policy))
-    if "__dataclass_fields__" not in own:
+    """Check that the policy is a frozen dataclass."""
+    name = type(policy).__name__
+    members = vars(type(policy))
+    if "__dataclass_fields__" not in members:
         fail(policy, f"class {name} is not a dataclass; put @dataclass(frozen=True) above it")
-    if not own["__dataclass_params__"].frozen:
+    if not members["__dataclass_params__"].frozen:
         fail(policy, f"class {name} can be changed after it is made; write @dataclass(frozen=True)")
 
 
 def _check_learned(policy: PythonPolicy) -> None:
+    """Check the names of what a policy in plain Python learns."""
     names: object = policy.learned
-    listed = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
-    if not listed or not all(map(str.isidentifier, policy.learned)):
-        one = f"; for one name write ({names!r},)" if isinstance(names, str) else ""
-        fail(policy, f"learned = {shown(names)} must be a tuple of names{one}")
+    if not _are_names(names) or not all(map(str.isidentifier, policy.learned)):
+        fail(policy, f"learned = {shown(names)} must be a tuple of names{_one_name(names)}")
     for name in policy.learned:
         if name in OWN_NAMES:
             fail(policy, f"learned names {name!r}, which the package keeps; choose another name")
@@ -67,19 +68,37 @@ def _check_learned(policy: PythonPolicy) -> None:
         fail(policy, f"it has neither an array nor a method called estimates; {remedy}")
 
 
+def _are_names(names: object) -> bool:
+    return isinstance(names, tuple) and all(isinstance(name, str) for name in names)
+
+
+def _one_name(names: object) -> str:
+    """A hint for a text in place of a tuple of names."""
+    return f"; for one name write ({names!r},)" if isinstance(names, str) else ""
+
+
 def _check_python_methods(policy: PythonPolicy) -> None:
-    for name, takes in (("decide", ("known",)), ("update", ("known", "arm", "weight", "loss"))):
+    """Check that a policy in plain Python decides and updates."""
+    takes = {"decide": ("known",), "update": ("known", "arm", "weight", "loss")}
+    for name, arguments in takes.items():
         if getattr(type(policy), name) is getattr(PythonPolicy, name):
-            fail(policy, f"it has no method {name}; add {name}(self, {', '.join(takes)})")
-        signature = inspect.signature(getattr(policy, name))
-        try:
-            signature.bind(*takes)
-        except TypeError:
-            found, must = ", ".join(signature.parameters), ", ".join(takes)
-            fail(policy, f"{name} takes ({found}); it must take ({must})")
+            fail(policy, f"it has no method {name}; add {name}(self, {', '.join(arguments)})")
+        parameters = inspect.signature(getattr(policy, name))
+        if not _accepts(parameters, arguments):
+            actual = ", ".join(parameters.parameters)
+            fail(policy, f"{name} takes ({actual}); it must take ({', '.join(arguments)})")
 
 
-def _part(policy: Policy, name: str) -> Any:
+def _accepts(signature: inspect.Signature, arguments: Sequence[str]) -> bool:
+    """Whether a function can be called with so many arguments."""
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        return False
+    return True
+
+
+def _attribute(policy: Policy, name: str) -> Any:
     """An attribute of a policy, or None if it is not implemented."""
     try:
         return getattr(policy, name)
@@ -88,17 +107,16 @@ def _part(policy: Policy, name: str) -> Any:
 
 
 def _check_layout(policy: Policy) -> None:
-    layout = _part(policy, "layout")
+    """Check that the layout is one, and names each row once."""
+    layout = _attribute(policy, "layout")
     if not isinstance(layout, Layout):
-        example = f"name the rows of its state, for example {LAYOUT} (from decoupled.extend import Layout)"
-        fail(policy, f"layout = {shown(layout)} is not a Layout; {example}")
-    names: Any
-    for part, names in layout._asdict().items():
-        if part == "forgets":
-            continue
-        if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
-            one = f"; for one name write ({names!r},)" if isinstance(names, str) else ""
-            fail(policy, f"layout: {part} = {shown(names)} must be a tuple of names{one}")
+        example = f"name the rows of its state, for example {LAYOUT}"
+        where = "(from decoupled.extend import Layout)"
+        fail(policy, f"layout = {shown(layout)} is not a Layout; {example} {where}")
+    for field, names in layout._asdict().items():
+        if field != "forgets" and not _are_names(names):
+            problem = f"layout: {field} = {shown(names)} must be a tuple of names"
+            fail(policy, f"{problem}{_one_name(names)}")
     rows = (*SHARED_SCALARS, *layout.scalars, *layout.floats, *layout.ints, *layout.pairs)
     for place, name in enumerate(rows):
         if name in rows[:place]:
@@ -112,30 +130,33 @@ def _check_layout(policy: Policy) -> None:
 
 
 def _check_rows(policy: Policy) -> None:
-    layout, sums = policy.layout, policy.cumulative
+    """Check the names of rows that the policy gives elsewhere."""
+    layout = policy.layout
+    sums = policy.cumulative
     if sums is not None and (sums not in layout.learned or sums not in layout.floats):
         remedy = "name the one that adds up losses, or write cumulative = None if there is none"
         fail(policy, f"cumulative = {sums!r} is not a learned row of floats; {remedy}")
     for name in policy.fading or ():
         if name not in layout.floats and name not in layout.scalars:
-            fail(
-                policy,
-                f"fading names {name!r}, which is not a row of floats; {_known(layout.learned)}",
-            )
+            problem = f"fading names {name!r}, which is not a row of floats"
+            fail(policy, f"{problem}; {_list_rows(layout.learned)}")
     row = None if policy.baselines is None else policy.baselines.row
     if row is not None and row not in layout.floats:
-        fail(policy, f"baselines.row = {row!r} is not a row of floats; {_known(layout.floats)}")
+        problem = f"baselines.row = {row!r} is not a row of floats"
+        fail(policy, f"{problem}; {_list_rows(layout.floats)}")
     if "estimates" not in layout.floats and type(policy).estimates is Policy.estimates:
         remedy = "add a method estimates(self, state) that gives what is learned about each arm"
         fail(policy, f"it has neither a row nor a method called estimates; {remedy}")
 
 
-def _known(names: tuple[str, ...]) -> str:
+def _list_rows(names: tuple[str, ...]) -> str:
+    """A hint: the rows that there are."""
     return f"the rows are {', '.join(repr(name) for name in names)}" if names else "there are none"
 
 
 def _check_params(policy: Policy) -> None:
-    kind = _part(policy, "params_type")
+    """Check that the parameters are a named tuple of numbers."""
+    kind = _attribute(policy, "params_type")
     if not (isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")):
         remedy = "write class Params(NamedTuple) and name it there"
         fail(policy, f"params_type = {shown(kind)} is not a NamedTuple; {remedy}")
@@ -147,7 +168,7 @@ def _check_params(policy: Policy) -> None:
     except NotImplementedError:
         fail(policy, f"it has no method params; add one that returns {kind.__name__}(...)")
     except Exception as error:
-        fail(policy, f"params() {raised(error)}")
+        fail(policy, f"params() {describe(error)}")
     if type(values) is not kind:
         remedy = f"return {kind.__name__}(...), its params_type"
         fail(policy, f"params() gave {shown(values)}, {kind_of(values)}; {remedy}")
@@ -158,31 +179,33 @@ def _check_params(policy: Policy) -> None:
 
 
 def _check_functions(policy: Policy) -> None:
-    functions = _part(policy, "functions")
+    """Check that the functions are compiled and take the right arguments."""
+    functions = _attribute(policy, "functions")
     if not isinstance(functions, Functions):
         example = "Functions(init, decide, update) (from decoupled.extend import Functions)"
         fail(policy, f"functions = {shown(functions)}; write functions = {example}")
     function: Any
-    for part, function in zip(Functions._fields, functions, strict=True):
+    for name, function in zip(Functions._fields, functions, strict=True):
         if not callable(function):
-            problem = f"functions: {part} = {shown(function)} is not a function"
+            problem = f"functions: {name} = {shown(function)} is not a function"
             fail(policy, f"{problem}; give one that is @compiled")
         if not hasattr(function, "py_func") and not jit_disabled():
-            above = f"put @compiled above def {getattr(function, '__name__', part)}"
-            fail(policy, f"{part} is not compiled; {above} (from decoupled.extend import compiled)")
+            remedy = f"put @compiled above def {getattr(function, '__name__', name)}"
+            where = "(from decoupled.extend import compiled)"
+            fail(policy, f"{name} is not compiled; {remedy} {where}")
         signature = inspect.signature(getattr(function, "py_func", function))
-        try:
-            signature.bind(*TAKES[part])
-        except TypeError:
-            takes, must = ", ".join(signature.parameters), ", ".join(TAKES[part])
+        if not _accepts(signature, TAKES[name]):
+            actual = ", ".join(signature.parameters)
             order = "and Functions has them in the order init, decide, update"
-            fail(policy, f"{part} takes ({takes}); it must take ({must}), {order}")
+            rule = f"it must take ({', '.join(TAKES[name])}), {order}"
+            fail(policy, f"{name} takes ({actual}); {rule}")
 
 
 def _check_methods(policy: Policy) -> None:
+    """Check that the policy states its laws."""
     for name, arm in (("exploitation_law", "exploited"), ("exploration_law", "explored")):
-        missing = getattr(type(policy), name) is getattr(Policy, name)
-        if missing and not (policy.coupled and arm == "explored"):
+        is_missing = getattr(type(policy), name) is getattr(Policy, name)
+        if is_missing and not (policy.coupled and arm == "explored"):
             remedy = (
                 f"add {name}(self, state) that gives the probability with which each arm is {arm}"
             )
@@ -207,8 +230,8 @@ def check_interpreted(policy: Policy, losses: Floats, seed: int) -> None:
     # The package's own functions have stricter tests.
     if is_ours(*functions) or policy.interpreted or policy.in_python:
         return
-    seen: dict[int, Any] = {}
-    calls = Functions(*(_interpreted(function, seen) for function in functions))
+    plain_of: dict[int, Any] = {}
+    calls = Functions(*(_interpreted(function, plain_of) for function in functions))
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -224,55 +247,61 @@ class _CompiledDiffers(Exception):  # noqa: N818 - no error
 
 
 def _play(policy: Policy, calls: Functions, losses: Floats, seed: int) -> None:
+    """Play a round for each row of losses."""
     arms = losses.shape[1]
-    params, state = policy.params(), policy.layout.new_state(arms)
+    params = policy.params()
+    state = policy.layout.new_state(arms)
     stream = new_stream(np.random.SeedSequence(seed))
     _step(policy, "init", partial(calls.init, params, state))
     for row in losses:
         drawn = _step(policy, "decide", partial(calls.decide, params, state, stream))
-        _, explore, weight, _ = checked_draw(policy, drawn, arms)
+        draw = checked_draw(policy, drawn, arms)
         state.scalars[ROUND] += 1.0
-        _step(
-            policy,
-            "update",
-            partial(calls.update, params, state, explore, weight, float(row[explore])),
-        )
+        loss = float(row[draw.explore])
+        update = partial(calls.update, params, state, draw.explore, draw.weight, loss)
+        _step(policy, "update", update)
 
 
-def _step(policy: Policy, part: str, call: Callable[[], Any]) -> Any:
+def _step(policy: Policy, name: str, call: Callable[[], Any]) -> Any:
+    """Call one of the policy's functions; what plain Python notices breaks the contract."""
     try:
         return call()
     except IndexError as error:
-        problem = f"{part} reaches outside an array: {one_line(error)}{place_of(error)}"
-        remedy = f"Name in the layout every scalar and row that {part} uses"
+        problem = f"{name} reaches outside an array: {one_line(error)}{place_of(error)}"
+        remedy = f"Name in the layout every scalar and row that {name} uses"
         fail(policy, f"{problem}; compiled code would not notice. {remedy}")
     except (NameError, AttributeError) as error:
-        fail(policy, f"{part} {raised(error)}")
+        fail(policy, f"{name} {describe(error)}")
     except ContractError:
         raise
     except Exception as error:
         raise _CompiledDiffers from error
 
 
-def _interpreted(function: Any, seen: dict[int, Any]) -> Any:
-    """A user's compiled function as plain Python, and the user's functions that it calls."""
+def _interpreted(function: Any, plain_of: dict[int, Any]) -> Any:
+    """A user's compiled function as plain Python, and the user's functions that it calls.
+
+    Args:
+        function: the function.
+        plain_of: the plain functions made so far, by the `id` of the compiled ones.
+    """
     if not hasattr(function, "py_func") or is_ours(function.py_func):
         return function
-    if id(function) not in seen:
+    if id(function) not in plain_of:
         source = function.py_func
-        known = dict(source.__globals__)
+        names = dict(source.__globals__)
         cells = tuple(CellType() for _ in source.__closure__ or ())
         plain = FunctionType(
-            source.__code__, known, source.__name__, source.__defaults__, cells or None
+            source.__code__, names, source.__name__, source.__defaults__, cells or None
         )
         plain.__kwdefaults__ = source.__kwdefaults__
-        seen[id(function)] = plain
+        plain_of[id(function)] = plain
         for name in source.__code__.co_names:
-            if name in known:
-                known[name] = _interpreted(known[name], seen)
-        for cell, given in zip(cells, source.__closure__ or (), strict=True):
-            cell.cell_contents = _interpreted(given.cell_contents, seen)
-    return seen[id(function)]
+            if name in names:
+                names[name] = _interpreted(names[name], plain_of)
+        for cell, original in zip(cells, source.__closure__ or (), strict=True):
+            cell.cell_contents = _interpreted(original.cell_contents, plain_of)
+    return plain_of[id(function)]
 
 
 def checked_draw(policy: Policy, drawn: Any, arms: int) -> DrawnRound:
@@ -281,23 +310,33 @@ def checked_draw(policy: Policy, drawn: Any, arms: int) -> DrawnRound:
         what = "nothing" if drawn is None else f"{shown(drawn)}, {kind_of(drawn)}"
         fail(policy, f"decide returned {what}; return {DECISION}")
     if len(drawn) != 4:
-        fail(
-            policy, f"decide returned {len(drawn)} values, {shown(drawn)}; return four, {DECISION}"
-        )
-    for name, value in zip(DrawnRound._fields, drawn, strict=True):
-        whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-        if name in ("exploit", "explore"):
-            if not whole:
-                message = f"decide returned {name} = {shown(value)}, {kind_of(value)}"
-                fail(policy, f"{message}; an arm is a whole number: convert it with int()")
-            if not 0 <= value < arms:
-                numbers = f"arms are numbered 0 to {arms - 1}"
-                fail(policy, f"decide gave {name} = {value} of {arms} arms; {numbers}")
-        elif not whole and not isinstance(value, (float, np.floating)):
-            unknown = (
-                "; where it is not known give math.nan"
-                if name == "propensity"
-                else "; give a float"
-            )
-            fail(policy, f"decide returned {name} = {shown(value)}, {kind_of(value)}{unknown}")
-    return DrawnRound(int(drawn[0]), int(drawn[1]), float(drawn[2]), float(drawn[3]))
+        problem = f"decide returned {len(drawn)} values, {shown(drawn)}"
+        fail(policy, f"{problem}; return four, {DECISION}")
+    exploit, explore, weight, propensity = drawn
+    _check_arm(policy, "exploit", exploit, arms)
+    _check_arm(policy, "explore", explore, arms)
+    _check_float(policy, "weight", weight, "give a float")
+    remedy = "where it is not known give math.nan"
+    _check_float(policy, "propensity", propensity, remedy)
+    return DrawnRound(int(exploit), int(explore), float(weight), float(propensity))
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _check_arm(policy: Policy, name: str, value: Any, arms: int) -> None:
+    """Check that a value is the number of an arm."""
+    if not _is_whole(value):
+        problem = f"decide returned {name} = {shown(value)}, {kind_of(value)}"
+        fail(policy, f"{problem}; an arm is a whole number: convert it with int()")
+    if not 0 <= value < arms:
+        rule = f"arms are numbered 0 to {arms - 1}"
+        fail(policy, f"decide gave {name} = {value} of {arms} arms; {rule}")
+
+
+def _check_float(policy: Policy, name: str, value: Any, remedy: str) -> None:
+    """Check that a value is a number."""
+    if not _is_whole(value) and not isinstance(value, (float, np.floating)):
+        problem = f"decide returned {name} = {shown(value)}, {kind_of(value)}"
+        fail(policy, f"{problem}; {remedy}")

@@ -175,7 +175,7 @@ def key(number: int, value: float) -> np.uint64:
     return np.uint64(key_with(np.uint64(scrambled(np.uint64(number))), value))
 
 
-def test_draws_of_keys_are_uniform_and_a_key_depends_on_its_numbers_but_not_on_their_last_digits() -> (
+def test_draws_of_keys_are_uniform_and_a_key_depends_on_numbers_but_not_on_their_last_digits() -> (
     None
 ):
     one = key(7, 0.25)

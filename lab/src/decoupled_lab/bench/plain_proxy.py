@@ -10,6 +10,7 @@ import asyncio
 import os
 import socket
 import sys
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -52,9 +53,9 @@ def proxy(url: str) -> Any:
     """An application that passes requests on to an address, and streams the answers back."""
     import httpcore
 
-    from decoupled.base import skip_failing_imports
-
-    skip_failing_imports("sniffio")  # which httpcore tries several times in each request
+    # httpcore tries this import several times in each request, and each would search all folders.
+    if find_spec("sniffio") is None:
+        sys.modules["sniffio"] = None  # type: ignore[assignment]
     parts = urlsplit(url)
     host, port = (parts.hostname or "").encode(), parts.port
     pool = httpcore.AsyncConnectionPool(max_connections=None, keepalive_expiry=4.0)

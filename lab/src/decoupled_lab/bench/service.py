@@ -1,4 +1,4 @@
-"""Measures the decision service under load, and at its limits.
+"""Measures the decision service under load.
 
 Load is pairs of decision and feedback from many clients that keep their connections.
 
@@ -11,7 +11,6 @@ import json
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -126,16 +125,6 @@ async def create(
         status, answer = await connection.ask("PUT", f"/v1/experiments/{name}", settings)
     if status not in (200, 201):
         raise ConnectionError(f"the experiment was not created: {answer!r}")
-
-
-async def decide_once(port: int, name: str) -> None:
-    """One decision of an experiment, as soon as the service gives one."""
-    connection, status, answer = await connected(port), 503, b""
-    while status == 503:
-        status, answer = await connection.ask("POST", f"/v1/experiments/{name}/decisions")
-    connection.close()
-    if status != 201:
-        raise ConnectionError(f"a decision was refused: {answer!r}")
 
 
 CLIENTS = 16
@@ -334,40 +323,3 @@ def flush_times(folder: Path, seconds: float = 1.0) -> list[float]:
 def median(times: list[float]) -> float:
     """The median in milliseconds."""
     return 1e3 * float(np.median(times))
-
-
-WAITING = 100_000  # decisions
-AT_ONCE = 1_000
-
-
-def measure_limits() -> Iterator[Reading]:
-    """Every line of the group `limits`: a restart with very many waiting decisions."""
-    name = f"first decision after a kill with {WAITING:,} waiting, from the start of the process"
-    yield Reading(name, restarted(), "s", 3.0)
-
-
-def restarted(waiting: int = WAITING) -> float:
-    """Seconds from the start of a service to its first decision, for an experiment with so many waiting decisions."""
-    with tempfile.TemporaryDirectory() as folder:
-        store = Path(folder) / "store.db"
-        with running_service(store, "--rate", "0") as (port, process):
-            asyncio.run(_decide_often(port, waiting))
-            os.kill(process.pid, signal.SIGKILL)  # so that it writes no snapshot
-            process.wait()
-        start = time.perf_counter()
-        with running_service(store) as (port, _):
-            asyncio.run(decide_once(port, "one"))
-            return time.perf_counter() - start
-
-
-async def _decide_often(port: int, count: int) -> None:
-    connection = await connected(port)
-    await create(connection, "one", Ladder(), ["a", "b", "c"])
-    for _ in range(count // AT_ONCE):
-        body = json.dumps({"count": AT_ONCE}).encode()
-        _, answer = await connection.ask(
-            "POST", "/v1/experiments/one/decisions", body, expected=201
-        )
-        decision = json.loads(answer)["decisions"][0]["id"]
-        await connection.ask("PUT", f"/v1/decisions/{decision}/feedback", b'{"loss": 0.5}')
-    connection.close()

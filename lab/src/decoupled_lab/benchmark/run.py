@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from decoupled import base
-from decoupled.base import number_in, one_of, progress_bar, whole_number
+from decoupled.base import check_number, one_of, progress_bar, whole_number
 from decoupled.errors import ParameterError
 from decoupled.kernels.jit import is_ours, source_digest
 from decoupled.policies import Policy
@@ -68,7 +68,9 @@ def run(
     source = _source(policy, name)
     chosen = size if isinstance(size, Size) else SIZES[one_of("size", size, tuple(SIZES))]
     count = whole_number("workers", workers or os.cpu_count() or 1, 1, "leave it out for all cores")
-    limit = number_in("time_limit", time_limit, 0.0, 1e6, remedy=f"the default is {TIME_LIMIT:g}")
+    limit = check_number(
+        "time_limit", time_limit, f"the default is {TIME_LIMIT:g}", above=0.0, below=1e6
+    )
     folder, extra = Path(out), None if data is None else Path(data)
     tasks = SUITE.tasks(chosen, extra)
     first: Command = {
@@ -85,7 +87,7 @@ def run(
     with (
         explained(folder),
         Pool(first, count) as pool,
-        progress_bar(_rounds(tasks), quiet, "playing") as report,
+        progress_bar(_rounds(tasks), quiet=quiet, label="playing") as report,
     ):
         [(_, described)] = pool.answers([({"task": None}, "in a short trial")])
         pool.fresh = described["kind"] == "python"
@@ -98,7 +100,7 @@ def run(
     with (
         explained(folder),
         Pool(trusted, count) as pool,
-        progress_bar(count_of * _rounds(tasks), quiet, "references") as report,
+        progress_bar(count_of * _rounds(tasks), quiet=quiet, label="references") as report,
     ):
         for task in theirs.fill(tasks, pool):
             report(count_of * task.rounds * task.runs, 0.0)

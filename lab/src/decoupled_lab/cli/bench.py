@@ -18,15 +18,15 @@ from decoupled.base import duration, write_atomically
 from decoupled.cli import report_errors
 from decoupled.errors import ParameterError, near_name
 
-GROUPS = ("learner", "engine", "start", "service", "limits", "mirror", "gpu")
-DEFAULT = GROUPS[:3]  # the others need an extra and an otherwise idle machine
+GROUPS = ("learner", "engine", "service", "mirror", "gpu")
+DEFAULT = GROUPS[:2]  # the others need an extra and an otherwise idle machine
 
 
 @report_errors(arguments=("group",))
 def bench(
     groups: Annotated[
         list[str] | None,
-        typer.Argument(help=f"Any of {', '.join(GROUPS)}. Default: the first three."),
+        typer.Argument(help=f"Any of {', '.join(GROUPS)}. Default: the first two."),
     ] = None,
     repetitions: Annotated[int, typer.Option(min=3, help="Repetitions of every line.")] = 15,
     out: Annotated[Path, typer.Option(help="File for the lines as JSON.")] = Path("out/bench.json"),
@@ -57,9 +57,7 @@ def bench(
         print(f"\n{name}")
         lengthy = service.soak(60.0 * soak) if name == "service" and soak else ()
         measured: Iterator[Any]
-        if name == "limits":
-            measured = service.measure_limits()
-        elif name == "engine" and against is not None:
+        if name == "engine" and against is not None:
             measured = engine.measure_against(against, repetitions)
         else:
             measured = import_module(f"decoupled_lab.bench.{name}").measure(repetitions)

@@ -67,7 +67,9 @@ def reproduce(
         if resume:  # what is finished is not measured again
             busy = record["experiments"].get(name, {}).get("load", busy)
         label = f"[{number}/{len(chosen)}] {name}"
-        with progress_bar(experiment.units(scale), quiet, label, experiment.unit) as report:
+        with progress_bar(
+            experiment.units(scale), quiet=quiet, label=label, unit=experiment.unit
+        ) as report:
             experiment.measure(scale, folder, lambda done, report=report: report(done, 0.0))  # type: ignore[misc]
         seconds = time.perf_counter() - start
         record["experiments"][name] = {"seconds": round(seconds, 1), "load": busy}

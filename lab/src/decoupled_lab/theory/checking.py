@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from decoupled.base import Ints, number_in, share_of, whole_number
+from decoupled.base import Ints, check_number, whole_number
 from decoupled.environments import Environment
 from decoupled.errors import ParameterError, near_name
 from decoupled.policies import FTPL, Ladder
@@ -144,7 +144,7 @@ def check(
         rule = "must be the paper's FTPL policy, or a Ladder"
         remedy = "the proofs are about these policies; for example dc.FTPL()"
         raise ParameterError.of("policy", policy, rule, remedy)
-    number_in("zeta", zeta, 0.0, 1.0, "the paper has 0.1")
+    check_number("zeta", zeta, "the paper has 0.1", above=0.0, below=1.0)
     horizon = whole_number("horizon", horizon, 1, "the default is 1000")
     count = whole_number("rounds", rounds, 1, "the default is 40")
     seed = whole_number("seed", seed, 0, "the default is 0")
@@ -241,18 +241,25 @@ def inspect_round(
     0.07
     """
     moment = _moment(estimates, eta, alpha, best, zeta)
-    level = share_of("mean", mean, "losses are in [0, 1]")
+    level = check_number("mean", mean, "losses are in [0, 1]", at_least=0.0, at_most=1.0)
     listed = np.atleast_1d(np.asarray(losses, object))
-    given = np.array([share_of("losses", loss, "losses are in [0, 1]") for loss in listed])
+    given = np.array(
+        [
+            check_number("losses", loss, "losses are in [0, 1]", at_least=0.0, at_most=1.0)
+            for loss in listed
+        ]
+    )
     if len(given) != moment.arms:
         rule = f"must be {moment.arms} losses, one per arm"
         raise ParameterError.of("losses", losses, rule, "give the losses of all arms")
-    slow = moment.eta if eps is None else number_in("eps", eps, 0.0, remedy="leave it out for eta")
+    slow = (
+        moment.eta if eps is None else check_number("eps", eps, "leave it out for eta", above=0.0)
+    )
     if slow > moment.eta:
         raise ParameterError.of(
             "eps", eps, f"must be at most eta = {moment.eta:g}", "leave it out for eta"
         )
-    rates = [number_in("rungs", rate, 0.0, remedy="give rates of at least eta") for rate in rungs]
+    rates = [check_number("rungs", rate, "give rates of at least eta", above=0.0) for rate in rungs]
     if rates and min(rates) < moment.eta:
         rule = f"must be at least eta = {moment.eta:g}"
         raise ParameterError.of("rungs", rungs, rule, "eta is the rate of the first rung")
@@ -269,4 +276,10 @@ def _moment(estimates: ArrayLike, eta: float, alpha: float, best: int, zeta: flo
     arm = whole_number("best", best, 0, f"arms are 0 to {len(values) - 1}")
     if arm >= len(values):
         raise ParameterError.of("best", best, "is not an arm", f"arms are 0 to {len(values) - 1}")
-    return Moment(values, rate, shape, arm, number_in("zeta", zeta, 0.0, 1.0, "the paper has 0.1"))
+    return Moment(
+        values,
+        rate,
+        shape,
+        arm,
+        check_number("zeta", zeta, "the paper has 0.1", above=0.0, below=1.0),
+    )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from decoupled.base import Floats, number_in, one_of
+from decoupled.base import Floats, check_number, one_of
 from decoupled.errors import ParameterError
 from decoupled.kernels.winner_law import Grid, grid, winner_law
 
@@ -106,8 +106,8 @@ def checked_estimates(
     estimates: ArrayLike, eta: float, alpha: float
 ) -> tuple[Floats, float, float]:
     """Validate estimates, a learning rate and alpha."""
-    rate = number_in("eta", eta, 0.0, remedy="the paper has c * K ** (1/alpha - 1/2) / sqrt(t)")
-    shape = number_in("alpha", alpha, 1.0, 1e9, "the paper has 3")
+    rate = check_number("eta", eta, "the paper has c * K ** (1/alpha - 1/2) / sqrt(t)", above=0.0)
+    shape = check_number("alpha", alpha, "the paper has 3", above=1.0, below=1e9)
     try:
         values = np.array(estimates, np.float64)
     except (TypeError, ValueError):

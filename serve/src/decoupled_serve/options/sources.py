@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from decoupled.base import read_secret
-from decoupled.errors import ParameterError, near_name
+from decoupled.errors import ParameterError, near_name, reworded
 
 from ..nested import at
 from .definitions import CONFIG, MIRROR, OTHER_VARIABLES, PREFIX, SERVE, Option
@@ -140,7 +140,8 @@ def _of_variable(option: Option, raw: object) -> Any:
         if not str(raw).startswith("tcp://"):
             raise
         rule = "Kubernetes sets this variable for a Service of that name"
-        raise error.with_remedy(f"{rule}; set enableServiceLinks: false in the pod") from None
+        remedy = f"{rule}; set enableServiceLinks: false in the pod"
+        raise ParameterError(reworded(error, remedy=remedy)) from None
 
 
 def _filled(option: Option, named: Held, target: Held) -> Held:

@@ -96,15 +96,19 @@ def leader_at(estimates: Floats, rate: float, alpha: float, serials: Ints, key: 
 
     Few arms take the lead, so most draws are compared as probabilities, without a root.
     """
-    lowest, best, leader = math.inf, -math.inf, 0
+    lowest = math.inf
     for arm in range(len(estimates)):
         lowest = min(estimates[arm], lowest)
+    best = -math.inf
+    leader = 0
     for arm in range(len(estimates)):
-        tail, shift = key_unit(key, PERTURBATION, serials[arm]), rate * (estimates[arm] - lowest)
+        tail = key_unit(key, PERTURBATION, serials[arm])
+        shift = rate * (estimates[arm] - lowest)
         if best + shift <= 0.0 or tail * power(best + shift, alpha) < 1.0:
             score = math.expm1(-math.log(tail) / alpha) - shift
             if score > best:
-                leader, best = arm, score
+                leader = arm
+                best = score
     return leader
 
 
@@ -121,24 +125,28 @@ def raced(weights: Floats, purpose: int, serials: Ints, key: int) -> int:
     If the weights move by a total variation of v, a key moves with a probability of at most 2 v /
     (1 + v).
     """
-    best, winner = math.inf, 0
+    best = math.inf
+    winner = 0
     for index in range(len(weights)):
         if weights[index] > 0.0:
             time = -math.log(key_unit(key, purpose, serials[index])) / weights[index]
             if time < best:
-                winner, best = index, time
+                winner = index
+                best = time
     return winner
 
 
 @compiled
 def any_arm(serials: Ints, key: int) -> int:
     """An arm, all alike."""
-    found, least = 0, math.inf
+    winner = 0
+    least = math.inf
     for arm in range(len(serials)):
         place = key_unit(key, ANY, serials[arm])
         if place < least:
-            found, least = arm, place
-    return found
+            winner = arm
+            least = place
+    return winner
 
 
 @compiled

@@ -123,8 +123,8 @@ def frechet_leader(ranked: Floats, eta: float, alpha: float, stream: Words) -> i
         place += passed
         if place >= arms:
             break
-        rest = max(life - passed * level, 0.0)
-        score = inverse_root_excess(rest, alpha) - eta * (ranked[place] - lowest)
+        remaining = max(life - passed * level, 0.0)
+        score = inverse_root_excess(remaining, alpha) - eta * (ranked[place] - lowest)
         if score > best:
             leader = place
             best = score
@@ -150,35 +150,42 @@ def failures(mark: float, chance: float, most: int) -> int:
     It is the largest m with (1 - chance) ** m >= mark. Up to 64, m is assembled from powers of two:
     two logarithms were a quarter of a GPU's instructions in a round of eight arms.
     """
-    rest = 1.0 - chance
     if most > 64:
-        return int(math.log(mark) / log_of_rest(chance))
-    second = rest * rest
-    fourth = second * second
-    count, left = 0, 1.0
+        return int(math.log(mark) / log_complement(chance))
+    # The powers of 1 - chance are the chances of so many failures; `tail` is that of `count`.
+    power_1 = 1.0 - chance
+    power_2 = power_1 * power_1
+    power_4 = power_2 * power_2
+    count = 0
+    tail = 1.0
     if most > 8:
-        eighth = fourth * fourth
+        power_8 = power_4 * power_4
         if most > 16:
-            sixteenth = eighth * eighth
+            power_16 = power_8 * power_8
             if most > 32:
-                half = sixteenth * sixteenth
-                if half >= mark:
-                    count, left = 32, half
-            if left * sixteenth >= mark:
-                count, left = count + 16, left * sixteenth
-        if left * eighth >= mark:
-            count, left = count + 8, left * eighth
-    if left * fourth >= mark:
-        count, left = count + 4, left * fourth
-    if left * second >= mark:
-        count, left = count + 2, left * second
-    if left * rest >= mark:
+                power_32 = power_16 * power_16
+                if power_32 >= mark:
+                    count = 32
+                    tail = power_32
+            if tail * power_16 >= mark:
+                count += 16
+                tail *= power_16
+        if tail * power_8 >= mark:
+            count += 8
+            tail *= power_8
+    if tail * power_4 >= mark:
+        count += 4
+        tail *= power_4
+    if tail * power_2 >= mark:
+        count += 2
+        tail *= power_2
+    if tail * power_1 >= mark:
         count += 1
     return count
 
 
 @compiled
-def log_of_rest(chance: float) -> float:
+def log_complement(chance: float) -> float:
     """log(1 - chance) to ten digits, at a third of the cost of log1p."""
     return math.log(1.0 - chance) if chance > 1e-6 else -chance * (1.0 + 0.5 * chance)
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ...base.arrays import Floats, Ints
-from ...base.validation import number_from, one_of, set_number
+from ...base.validation import check_number, one_of, set_number
 from ...kernels.dispatch import Functions
 from ...kernels.random.keyed import Keyed, keyed_leader
 from ...kernels.state import Layout, State
@@ -83,7 +83,9 @@ class CentredFTPL(Policy):
         if self.exploit_c is not None:
             set_number(self, "exploit_c", 0.0, 1e100, "the default, None, is c")
         set_number(self, "gate", 0.0, 1e100, "the default is 0.1")
-        mean_rate = number_from("mean_rate", self.mean_rate, 0.0, 1.0, "the default is 0.05")
+        mean_rate = check_number(
+            "mean_rate", self.mean_rate, "the default is 0.05", at_least=0.0, below=1.0
+        )
         object.__setattr__(self, "mean_rate", mean_rate)
         one_of("schedule", self.schedule, ("rounds", "losses"))
         one_of("ranking", self.ranking, RANKINGS)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...base.arrays import Floats
-from ...base.validation import number_from, set_number, set_whole
+from ...base.validation import check_number, set_number, set_whole
 from ...base.vectors import LONGEST_VECTOR, hash_text, project
 from ...errors import ParameterError
 from ...kernels.context import ContextPlaces
@@ -120,8 +120,12 @@ class ContextualLadder(Policy):
             rule = f"must not have the name of a rung, {', '.join(_NAMES)}"
             raise ParameterError.of("advisers", sorted(reserved)[0], rule, "choose another")
         set_whole(self, "max_segments", 1, "the default is 1000", MOST_SEGMENTS)
-        share = number_from(
-            "uniform_share", self.uniform_share, 1e-6, 1.0 + 1e-9, "the default is 0.5"
+        share = check_number(
+            "uniform_share",
+            self.uniform_share,
+            "the default is 0.5",
+            at_least=1e-6,
+            below=1.0 + 1e-9,
         )
         object.__setattr__(self, "uniform_share", min(share, 1.0))
         set_number(self, "hedge_rate", 0.0, 1e100, "the default is 1")

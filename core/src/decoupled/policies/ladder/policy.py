@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...base.arrays import Floats, Ints
-from ...base.validation import as_float, number_from, set_number
+from ...base.validation import as_float, check_number, set_number
 from ...errors import ParameterError
 from ...kernels.random.keyed import Keyed
 from ...kernels.state import ROUND, State
@@ -132,14 +132,18 @@ class Ladder(Policy):
             "uniform_share",
         ):
             default = type(self).__dataclass_fields__[name].default
-            number = number_from(name, getattr(self, name), 0.0, 1.0, f"the default is {default}")
+            number = check_number(
+                name, getattr(self, name), f"the default is {default}", at_least=0.0, below=1.0
+            )
             object.__setattr__(self, name, number)
         set_number(self, "hedge_rate", 0.0, 1e100, "the default is 3")
         set_number(self, "memory_prior", 1e-100, 1e100, "the default is 0.15")
         if self.memory is not None:
             remedy = "the default is 100, and None is for no memory"
             object.__setattr__(
-                self, "memory", number_from("memory", self.memory, 2.0, 1e15, remedy)
+                self,
+                "memory",
+                check_number("memory", self.memory, remedy, at_least=2.0, below=1e15),
             )
         self._check_rungs()
         self._check_prior()

@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import zeta as riemann
 
-from decoupled.base import Floats, as_float, number_in, set_number, whole_number
+from decoupled.base import Floats, as_float, check_number, set_number, whole_number
 from decoupled.errors import ParameterError
 
 
 def shape_of(alpha: float, high: float = 1e9) -> float:
     """Validate alpha, the shape of the Pareto perturbations."""
-    return number_in("alpha", alpha, 1.0, high, "the paper has 3")
+    return check_number("alpha", alpha, "the paper has 3", above=1.0, below=high)
 
 
 # Validate c, the scale of the learning rate; zeta, where lemma D.1 splits its two cases; and the number of arms.
-scale_of = partial(number_in, "c", low=0.0, remedy="the paper has 2")
-split_of = partial(number_in, "zeta", low=0.0, high=1.0, remedy="the paper has 0.1")
+scale_of = partial(check_number, "c", remedy="the paper has 2", above=0.0)
+split_of = partial(check_number, "zeta", remedy="the paper has 0.1", above=0.0, below=1.0)
 arms_of = partial(whole_number, "arms", low=2, remedy="give the number of arms")
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from decoupled.base import number_from, number_in, one_of, whole_number
+from decoupled.base import check_number, one_of, whole_number
 from decoupled.errors import ParameterError
 from decoupled.policies import ContextualLadder, Ladder
 
@@ -136,9 +136,8 @@ def theorem_f1(
     157
     """
     policy = _policy(policy)
-    apart = number_from(
-        "disagreement", disagreement, 0.0, math.inf, "it is at most twice the horizon"
-    )
+    remedy = "it is at most twice the horizon"
+    apart = check_number("disagreement", disagreement, remedy, at_least=0.0)
     cost = _prior_cost(arms, policy, rung)
     return (
         cost * (math.sqrt(policy.hedge_rate * _even(arms, policy) * apart) + _range(arms, policy))
@@ -252,17 +251,16 @@ def theorem_f3(
     least = (
         arms * ContextualLadder().least_propensity(arms) if uniform_share is None else uniform_share
     )
-    even = number_in(
-        "uniform_share", least, 0.0, 1.0 + 1e-12, "leave it out for that of the policy"
-    )
-    squared = number_from("squared_regret", squared_regret, 0.0, math.inf, "see forecaster_regret")
+    remedy = "leave it out for that of the policy"
+    even = check_number("uniform_share", least, remedy, above=0.0, below=1.0 + 1e-12)
+    squared = check_number("squared_regret", squared_regret, "see forecaster_regret", at_least=0.0)
     if gap is None:
         return math.sqrt(2.0 * size * squared / even)
     return (
         2.0
         * arms
         * squared
-        / (even * number_in("gap", gap, 0.0, 1.0 + 1e-12, "losses lie in [0, 1]"))
+        / (even * check_number("gap", gap, "losses lie in [0, 1]", above=0.0, below=1.0 + 1e-12))
     )
 
 
@@ -286,6 +284,6 @@ def forecaster_regret(
     """
     rounds = size_of(horizon, arms) / arms
     size = float(whole_number("features", features, 1, "count the constant"))
-    a = number_in("ridge", ridge, 0.0, remedy="ours is 1")
-    b = number_from("norm", norm, 0.0, math.inf, "a bound on the coefficients")
+    a = check_number("ridge", ridge, "ours is 1", above=0.0)
+    b = check_number("norm", norm, "a bound on the coefficients", at_least=0.0)
     return arms * (a * b**2 + size * math.log1p(rounds / (a * size * arms)))

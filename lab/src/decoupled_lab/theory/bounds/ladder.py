@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from decoupled.base import Floats, number_in
+from decoupled.base import Floats, check_number
 from decoupled.errors import ParameterError
 from decoupled.policies import Ladder
 
@@ -202,8 +202,10 @@ class Numbers:
 
     def self_bounded(self, zeta: float, drift: float = 4.0) -> tuple[float, float, int]:
         """A0 and A1, the factors of sqrt(K) and of K^(1/6) sum (8 w)^(2/3) in a round, and j1, from which rounds are late."""
-        number_in("zeta", zeta, 0.0, 0.5 + 1e-12, "ours is 0.1")
-        theta = number_in("least_spread", self.policy.least_spread, 0.0, 1.0, "0 has no such bound")
+        check_number("zeta", zeta, "ours is 0.1", above=0.0, below=0.5 + 1e-12)
+        theta = check_number(
+            "least_spread", self.policy.least_spread, "0 has no such bound", above=0.0, below=1.0
+        )
         c = self.policy.rungs[0]
         grown = (
             4.0 * (2.0 + theta + self.drift_share) / c
@@ -248,7 +250,9 @@ def ladder_numbers(arms: int, policy: Ladder | None = None) -> Numbers:
         raise ParameterError.of(
             "policy", policy, "must be a Ladder", "theorem T2 is about no other"
         )
-    number_in("uniform_share", policy.uniform_share, 0.0, 1.0, "with 0 there is no bound")
+    check_number(
+        "uniform_share", policy.uniform_share, "with 0 there is no bound", above=0.0, below=1.0
+    )
     return Numbers(arms_of(arms), policy)
 
 
@@ -320,7 +324,7 @@ def theorem_t2(
     256850
     """
     terms, size = ladder_terms(arms, policy), size_of(horizon, arms)
-    width = number_in("width", width, 0.0, 1.0 + 1e-12, "losses lie in [0, 1]")
+    width = check_number("width", width, "losses lie in [0, 1]", above=0.0, below=1.0 + 1e-12)
     policy = Ladder() if policy is None else policy
     bound = terms.factor * math.sqrt(size) + terms.constant
     if in_hindsight:  # Bernstein's inequality for the largest of K sums of estimates less losses

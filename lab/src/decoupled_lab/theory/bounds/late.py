@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from decoupled.base import number_from, number_in, whole_number
+from decoupled.base import check_number, whole_number
 from decoupled.errors import ParameterError
 from decoupled.policies import FTPL, Ladder
 
@@ -67,7 +67,9 @@ def theorem_g2(horizon: int, arms: int, delay: int, policy: Ladder | None = None
     ['3.5e+04', '4.1e+06', '1.6e+07', '8.1e+07']
     """
     of = ladder_numbers(arms, policy)
-    theta = number_in("least_spread", of.policy.least_spread, 0.0, 1.0, "0 has no such bound")
+    theta = check_number(
+        "least_spread", of.policy.least_spread, "0 has no such bound", above=0.0, below=1.0
+    )
     rounds, flying = size_of(horizon, arms) / arms, _delay(delay)
     step = 4.0 + 4.0 * theta + 4.0 * of.drift_share  # what a round adds to n at most
     # From n = (2 h K / gamma)^2 on no gate is closed, so nothing drifts.
@@ -173,7 +175,7 @@ def theorem_g4(bound: Callable[[int], float], horizon: int, lost: float) -> floa
     >>> round(half / whole, 2)
     1.42
     """
-    kept = 1.0 - number_from("lost", lost, 0.0, 1.0, "with 1 nothing is learned")
+    kept = 1.0 - check_number("lost", lost, "with 1 nothing is learned", at_least=0.0, below=1.0)
     rounds = whole_number("horizon", horizon, 1, "give the number of decisions")
     return bound(math.ceil(kept * rounds)) / kept
 
@@ -205,7 +207,7 @@ def theorem_h(
     [2287, 7231, 22867]
     """
     remedy = "it is a probability, and with 0 nothing is learned"
-    share = number_in("share", share, 0.0, math.nextafter(1.0, 2.0), remedy)
+    share = check_number("share", share, remedy, above=0.0, below=math.nextafter(1.0, 2.0))
     looks = math.ceil(share * whole_number("horizon", horizon, 1, "give the number of decisions"))
     if not isinstance(policy, FTPL):
         return theorem_t2(looks, arms, policy, in_hindsight=in_hindsight) / share
@@ -242,7 +244,9 @@ def looks_lower_bound(horizon: int, arms: int, looks: float) -> float:
     [43, 136, 430]
     """
     rounds = size_of(horizon, arms) / arms
-    looks = number_in("looks", looks, 0.0, rounds + 1e-9, "a decision sees one loss at most")
+    looks = check_number(
+        "looks", looks, "a decision sees one loss at most", above=0.0, below=rounds + 1e-9
+    )
     if looks < arms:
         raise ParameterError.of(
             "looks", looks, f"must be at least arms = {arms}", "the proof needs them"

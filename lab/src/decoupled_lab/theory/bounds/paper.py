@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoupled.base import number_in, whole_number
+from decoupled.base import check_number, whole_number
 
 from .constants import LEAST_OFF_EVENT, positive_gaps, scale_of, shape_of, size_of, split_of
 
@@ -209,7 +209,10 @@ def theorem2(
         second * decay * float((others ** (1.0 - alpha)).sum())
         + gap_constant(alpha, c) * arms / float(others.min())
         + 2.0 * first_round_constant(alpha) * math.sqrt(arms) / c
-        + 2.0 * early_rounds(arms, alpha, c, number_in("zeta", zeta, 0.0, 1.0))
+        + 2.0
+        * early_rounds(
+            arms, alpha, c, check_number("zeta", zeta, "choose another", above=0.0, below=1.0)
+        )
     )
 
 
@@ -330,7 +333,7 @@ def rouyer_seldin(horizon: int, arms: int, beta: float = 2.0 / 3.0, c: float = 2
     >>> round(theory.bounds.rouyer_seldin(horizon=10_000, arms=8), 1)
     1202.1
     """
-    beta, c = number_in("beta", beta, 0.0, 1.0, "the paper has 2/3"), scale_of(c)
+    beta, c = check_number("beta", beta, "the paper has 2/3", above=0.0, below=1.0), scale_of(c)
     return (c + 1.0 / (c * beta * (1.0 - beta))) * math.sqrt(size_of(horizon, arms))
 
 

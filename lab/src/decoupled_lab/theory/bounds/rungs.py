@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from decoupled.base import number_in
+from decoupled.base import check_number
 
 from .centred import theorem_b, theorem_c
 from .constants import HALF, Gate, arms_of, positive_gaps, rank_sum, ratio_sum, shape_of, size_of
@@ -20,8 +20,10 @@ def prior_factor(prior: float, l0: float = 3.0) -> float:
     >>> round(theory.bounds.prior_factor(prior=0.05), 2)
     2.0
     """
-    number_in("prior", prior, 0.0, 1.0 + 1e-12, "give the prior probability of the rung")
-    return 1.0 + math.log(1.0 / prior) / number_in("l0", l0, 0.0, remedy="ours is 3")
+    check_number(
+        "prior", prior, "give the prior probability of the rung", above=0.0, below=1.0 + 1e-12
+    )
+    return 1.0 + math.log(1.0 / prior) / check_number("l0", l0, "ours is 3", above=0.0)
 
 
 def mixing_overhead(horizon: int, arms: int, alpha: float = 3.0, l0: float = 3.0) -> float:
@@ -41,7 +43,7 @@ def mixing_overhead(horizon: int, arms: int, alpha: float = 3.0, l0: float = 3.0
     476
     """
     alpha, rounds = shape_of(alpha), size_of(horizon, arms) / arms_of(arms)
-    number_in("l0", l0, 0.0, remedy="ours is 3")
+    check_number("l0", l0, "ours is 3", above=0.0)
     total = rank_sum(arms, alpha)
     variance = 0.5 * (total * ratio_sum(alpha) + 1.0)
     return math.sqrt(l0 * variance * rounds) + (2.0 * l0 / 3.0 + 1.0) * (total + 1.0)

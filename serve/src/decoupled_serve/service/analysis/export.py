@@ -17,9 +17,8 @@ from typing import Any, TypeAlias
 
 from decoupled.base import replacing
 from decoupled.client import Invalid
-from decoupled.decision import Arm, Asked, LabelSums, fitted, with_label
-from decoupled.inference import Interval, Sequences, matches
-from decoupled.inference import settled as in_order
+from decoupled.decision import Arm, LabelRequest, LabelSums, fit_line, with_label
+from decoupled.inference import Interval, Sequences, iter_settled, matches
 from decoupled.learner import Labels, LossRange
 
 from ..experiment.context import shown_tags
@@ -256,7 +255,7 @@ def evaluate(
                 yield each
 
     in_time = _without_late(exploring(), settings.patience)
-    for each in in_order(in_time, lambda each: each.status == "pending", settings.patience):
+    for each in iter_settled(in_time, lambda each: each.status == "pending", settings.patience):
         if each.explore is None or (
             each.loss is None and (estimates is None or each.judged is None)
         ):
@@ -315,7 +314,9 @@ class _Estimates:
         judged = self._losses.scaled(each.judged)
         if label is not None and each.settled_seq is not None:
             heappush(self._coming, (each.settled_seq, judged, label))
-        asked = Asked(label is not None, each.label_probability or 1.0, *fitted(self._sums))
+        asked = LabelRequest(
+            label is not None, each.label_probability or 1.0, *fit_line(self._sums)
+        )
         return self._rules.to_unit(asked.estimate(judged, label))
 
 

@@ -100,7 +100,7 @@ def read(path: Path, kind: LogFormat, target: Target, *, unrandomised: bool) -> 
         raise Invalid(Message(problem, "send what its Content-Type says")) from None
     _check_arms(log, arms)
     _check_propensities(log, unrandomised)
-    order = np.argsort(log.made, kind="stable")
+    order = np.argsort(log.made_at, kind="stable")
     propensity = np.where(np.isnan(log.propensity), 1.0, log.propensity)[order].tolist()
     explored = [arms[place] for place in log.explore[order].tolist()]
     contexts: list[str | None] = [None] * len(explored)
@@ -109,7 +109,7 @@ def read(path: Path, kind: LogFormat, target: Target, *, unrandomised: bool) -> 
     judged: list[Said] = [(None, None)] * len(explored)
     if "judged" in columns:
         judged = _judged(columns, log, order, target.labelled)
-    losses = [None if loss != loss else loss for loss in log.given[order].tolist()]
+    losses = [None if loss != loss else loss for loss in log.logged_loss[order].tolist()]
     rows = zip(explored, propensity, losses, contexts, judged, strict=True)
     records = [(*record, *said) for *record, said in rows]
     return ForeignLog(
@@ -159,7 +159,7 @@ def _context(row: int, given: Any, declared: Declared) -> str | None:
 def _judged(columns: dict[str, Any], log: Log, order: Any, labelled: bool) -> list[Said]:
     """What a judge said of each decision, and the probability of a label; `Invalid` if it cannot be learned from."""
     names, found = ("judged", "label_probability"), list[Said]()
-    for row, loss in zip(log.rows[order].tolist(), log.given[order].tolist(), strict=True):
+    for row, loss in zip(log.rows[order].tolist(), log.logged_loss[order].tolist(), strict=True):
         judged, rho = (columns[name][row] for name in names)
         if is_missing(judged) or judged == "":
             found.append((None, None))

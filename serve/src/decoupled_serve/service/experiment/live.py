@@ -240,7 +240,7 @@ class LiveExperiment:
             if self.settings.deadline is not None:
                 expires = at + self.settings.deadline
         asked = (
-            None if decision is None else decision.asked
+            None if decision is None else decision.label_request
         )  # for a label, and with what probability
         label, rho = (None, None) if asked is None else (int(asked.wanted), asked.rho)
         self.head = seq = self.head + 1

@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, get_args
 
-from decoupled.base import LEAST_RISK, as_float, number_in
+from decoupled.base import LEAST_RISK, as_float, check_number
 from decoupled.client import Invalid, ServiceError
 from decoupled.decision import Arm
-from decoupled.errors import DecoupledError, argument_of, near_name, reworded, shown
+from decoupled.errors import DecoupledError, message_of, near_name, reworded, shown
 from decoupled.learner import (
     ArmNames,
     Budget,
@@ -150,7 +150,7 @@ def checked_policy(values: object, place: str = "policy") -> Policy:
         inner = _inner(values["name"])
         for name in inner & values.keys():
             checked_policy(values[name], f"{place}.{name}")
-        remedy = _A_POLICY if argument_of(error) in inner else None
+        remedy = _A_POLICY if message_of(error).argument in inner else None
         raise Invalid(f"{place}.{reworded(error, remedy=remedy)}") from None
 
 
@@ -225,7 +225,9 @@ def _completed(settings: Settings) -> Settings:
             takes_preferences=settings.feedback == "preference",
         ),
         budget=checked_budget(vars(settings.budget), arms, policy.coupled, policy.contextual),
-        risk=number_in("risk", settings.risk, LEAST_RISK, 1.0, f"the default is {RISK}"),
+        risk=check_number(
+            "risk", settings.risk, f"the default is {RISK}", above=LEAST_RISK, below=1.0
+        ),
         drift=_drift(settings, policy),
         context=with_fields_of(settings.context, policy),
         patience=checked_patience(settings.patience),

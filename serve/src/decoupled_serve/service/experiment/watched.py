@@ -18,13 +18,13 @@ from decoupled.inference import (
     JudgeSums,
     Sequences,
     Verdict,
-    beside,
     best_looking,
     compared_rounds,
     difference_now,
     judge_report,
     regret,
     verdict,
+    verdict_with_judge,
 )
 from decoupled.learner import LabelStatus, LossRange
 
@@ -140,7 +140,7 @@ class WatchedExperiment:
                 judge, judged, self.names, sequences.live, self.losses,
                 waiting=self.waiting, awaiting=status.awaiting, lam=status.lam,
             )  # fmt: skip
-            found = beside(found, report.alone, report.missing)
+            found = verdict_with_judge(found, report.alone, report.missing)
         return Judged(
             self.experiment,
             self.state_version,
@@ -251,7 +251,9 @@ def gate_of(watched: WatchedExperiment, arm: str, against: str | None, margin: f
         others = [_place("against", against, places, watched.experiment)]
     if others == [place]:
         raise Invalid(f"against = {shown(against)}: is the arm at the gate; name another, or none")
-    apart = (difference_now(sequences.sums, place, other, sequences.drift) for other in others)
+    apart = (
+        difference_now(sequences.sums, place, other, drift=sequences.drift) for other in others
+    )
     scaled = (each.scaled(*watched.losses, difference=True) for each in apart)
     found = tuple(map(ArmDifference, (watched.names[other] for other in others), scaled))
     state: GateState = "waiting"

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 from pydantic.config import JsonDict
 
-from decoupled.client import neither_or_both
+from decoupled.client import wrong_feedback
 from decoupled.decision import Mode
 from decoupled.learner import Preference
 
@@ -200,9 +200,8 @@ class LabelIn(Model):
         preference = self.preference is not None
         enough = getattr(self, "judged", None) is not None
         if not 1 - enough <= loss + reward + preference <= 1:
-            raise ValueError(
-                "; ".join(neither_or_both(loss, reward, preference_given=preference) or ())
-            )
+            wrong = wrong_feedback(has_loss=loss, has_reward=reward, has_preference=preference)
+            raise ValueError("; ".join(wrong or ()))
         return self
 
 
