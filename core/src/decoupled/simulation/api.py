@@ -11,7 +11,6 @@ import numpy as np
 
 from ..base.arrays import Floats
 from ..base.files import write_atomically
-from ..base.sigint import held_while_compiling
 from ..base.validation import one_of, whole_number
 from ..environments import ContextTable, Environment
 from ..errors import ParameterError
@@ -147,7 +146,7 @@ def run_plan(
             timings.append({"rounds": rounds, "seconds": seconds})
         report(rounds, seconds)
 
-    with held_while_compiling(), threads as (pool, count):
+    with threads as (pool, count):
         size = store.block_size if store else size
         results = _gather(plan, execute(plan, size, store, pool, count, note), keep)
     if store:
