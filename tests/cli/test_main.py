@@ -41,11 +41,14 @@ def test_bench_writes_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr("decoupled_lab.bench.learner.ARMS", (8,))
     monkeypatch.setattr("decoupled_lab.bench.learner.race", hastily)
+    monkeypatch.setattr("decoupled_lab.bench.options.race", hastily)
+    monkeypatch.setattr("decoupled_lab.bench.options.ARMS", (8,))
+    monkeypatch.setattr("decoupled_lab.bench.options.WARM", 10)
     file = tmp_path / "bench.json"
     gc.freeze()  # every timing collects garbage first, which is slow with the objects of other tests
     said("bench", "learner", "--repetitions", "3", "--out", file)
     lines = json.loads(file.read_text())["lines"]
-    assert len(lines) == 14
+    assert len(lines) == 11 + 2 * 14 + 1
     assert all(line["lowest"] <= line["ratio"] <= line["highest"] for line in lines)
 
 

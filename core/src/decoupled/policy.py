@@ -31,8 +31,7 @@ class Baselines:
     Args:
         layout: the layout of the policy's form.
         row: the derived row, if any, whose values at decision time the update needs. `update` reads it from the state;
-            zero means no baseline. A user's prediction may replace a value that is not zero: see
-            Learner.decide(baseline=...).
+            zero means no baseline.
         kept: the derived rows and scalars, by name, that `update` needs as they were when the decision was made. Those
             that `write` writes need not be named. A learner keeps scalars only, as `prepare` leaves them.
 
@@ -58,6 +57,7 @@ class Baselines:
         self.layout = layout
         self.row = row
         self.kept = kept
+        self._place = -1 if row is None else layout.floats.index(row)
 
     def read(self, state: State) -> tuple[Ints, Floats]:
         """The places of the arms that have a baseline now, and its values; for a policy with such a row.
@@ -65,7 +65,7 @@ class Baselines:
         Args:
             state: the state of the running policy.
         """
-        row = self.layout.row(state, str(self.row))
+        row = state.floats[self._place]
         places = np.flatnonzero(row)
         return places, row[places]
 
@@ -77,7 +77,7 @@ class Baselines:
             places: the places of the arms that have a baseline.
             values: the baseline of each of them.
         """
-        row = self.layout.row(state, str(self.row))
+        row = state.floats[self._place]
         row[:] = 0.0
         row[places] = values
 
@@ -109,14 +109,6 @@ class Baselines:
             state: the state of the running policy.
             arm: the place of the explored arm.
         """
-
-    def largest(self, state: State) -> Floats:
-        """The largest baseline that a user's prediction may give each arm; larger ones are lowered to it.
-
-        Args:
-            state: the state of the running policy.
-        """
-        return np.full(state.floats.shape[1], np.inf)
 
 
 class Definition(Description, kind="policy", package="decoupled.policies"):

@@ -84,7 +84,7 @@ def test_a_decision_is_an_ordinary_one() -> None:
 
 @needs_machine_code
 @pytest.mark.parametrize("part", ["decide", "update"])
-def test_machine_code_that_fails_changes_nothing(
+def test_machine_code_that_fails_changes_nothing_or_ends_the_learner(
     part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learner = dc.FTPL().start(3, seed=7)
@@ -96,8 +96,12 @@ def test_machine_code_that_fails_changes_nothing(
     learner = dc.Learner.from_json(learner.to_json())
     with pytest.raises(RuntimeError, match=f"{part}: the shipped machine code failed"):
         learner.decide() if part == "decide" else learner.observe(decision, 0.5)
-    assert learner.pending == (decision,)
     assert learner.round == 1
+    if part == "decide":
+        assert learner.pending == (decision,)
+    else:
+        with pytest.raises(dc.StateError, match="in the middle of an update"):
+            learner.decide()
 
 
 @pytest.mark.parametrize("part", ["init", "decide", "update"])

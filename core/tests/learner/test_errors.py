@@ -275,29 +275,6 @@ ARMS_AND_COUNTS: list[Row] = [
     ),
 ]
 OUTSIDE = "must lie in [0.0, 1.0]; declare another range with start(..., loss_range=(low, high))"
-FOR_EACH = "must have one loss for each of 3 arms, and has"
-MAPPING = "must be a mapping from arms to losses, or a list"
-PREDICTIONS: list[Row] = [
-    (error, one(call, baseline=given), message)
-    for call in ("decide", "explore")
-    for error, given, message in (
-        (PARAMETER, [0.1, 0.2], f"baseline = [0.1, 0.2]: {FOR_EACH} 2; "),
-        (PARAMETER, np.zeros(4), f"baseline = ...: {FOR_EACH} 4; give a mapping"),
-        (PARAMETER, np.zeros((3, 1)), f"baseline = ...: {MAPPING}"),
-        (PARAMETER, "abc", f"baseline = 'abc': {MAPPING}"),
-        (PARAMETER, 0.5, f"baseline = 0.5: {MAPPING}"),
-        (LOSS, [0.1, 1.2, 0.3], "baseline[1] = 1.2: must lie in [0.0, 1.0]; "),
-        (LOSS, np.array([0.1, 0.2, np.nan]), "baseline[2] = nan: is not a number; give a mapping"),
-        (LOSS, np.array([0.1, -0.2, 9.0]), "baseline[1] = -0.2: must lie in [0.0, 1.0]; "),
-        (LOSS, [0.1, "0.2", 0.3], "baseline[1] = '0.2': is a str; give a number in [0.0, 1.0]"),
-        (
-            LOSS,
-            {"left": 0.1, "right": None},
-            "baseline['right'] = None: is missing; give a mapping",
-        ),
-        (ARM, {"left": 0.1, "z": 0.2}, "arm = 'z': is not an arm of this learner"),
-    )
-]
 NEITHER = "give either the loss of the explored arm or its reward"
 MADE = "was never made by this learner; give a decision that decide() or explore() returned"
 STRANGER = dc.Decision("0badbeef-1", 1, "left", "left", 0.5, 2.0)
@@ -502,24 +479,10 @@ NOT_OFFERED: list[Row] = [
         lambda _: COUPLED.observe(COUPLED.decide(), preference="tie"),
         f"preference: {STANDARD}",
     ),
-    (
-        UNSUPPORTED,
-        lambda _: PLAIN.explore(baseline=[0.1] * 3),
-        "baseline: the estimator of FTPL has none",
-    ),
-    *(
-        (
-            UNSUPPORTED,
-            lambda _, each=each: each.start(3).decide(baseline=[0.1] * 3),
-            "baseline: the",
-        )
-        for each in (dc.FTPL(), dc.CoupledTsallisINF(), dc.Forgetting(dc.FTPL(), period=29))
-    ),
 ]
 EVERYTHING = {
     "starting": STARTING,
     "arms and counts": ARMS_AND_COUNTS,
-    "predictions": PREDICTIONS,
     "losses": LOSSES,
     "records": RECORDS,
     "guards and budgets": GUARDS_AND_BUDGETS,
@@ -575,7 +538,7 @@ def test_a_truth_value_is_a_loss_of_one_or_zero(value: Any) -> None:
     def learned(given: Any) -> str:
         learner = dc.Ladder().start(["a", "b"], seed=0)
         learner.observe(learner.decide(), loss=given)
-        learner.observe(learner.decide(baseline={"a": given}), reward=given)
+        learner.observe(learner.decide(), reward=given)
         learner.replay([("a", 0.5, given), ("b", 0.25, 0.5)])
         return learner.to_json()
 

@@ -14,7 +14,6 @@ import pytest
 import decoupled as dc
 from decoupled.learner.portable import as_text, from_columns, to_columns
 from decoupled.learner.runner import Running
-from support.interrupts import at_every_point
 
 MEANS = (0.3, 0.2)
 # P(s = 1 | arm, g), for g = 0 and 1.
@@ -120,9 +119,7 @@ def test_it_is_a_learner_without_labels_that_observes_the_estimate() -> None:
     assert 50 + 90 < wanted < 50 + 190  # 137.5 expected; false alarm 1e-5
 
 
-def test_the_coin_is_of_the_seed_the_standard_game_takes_labels_and_predictions_are_losses() -> (
-    None
-):
+def test_the_coin_is_of_the_seed_and_the_standard_game_takes_labels() -> None:
     def coins(seed: int) -> list[bool]:
         learner = dc.FTPL().start(2, seed=seed, labels=dc.Labels(share=0.5, first=0))
         return [decision.label for decision in learner.decide(count=64)]
@@ -136,14 +133,6 @@ def test_the_coin_is_of_the_seed_the_standard_game_takes_labels_and_predictions_
     assert 10 < learner.labels.used < 40
     with pytest.raises(dc.UnsupportedError, match="preference"):
         learner.observe(learner.decide(), judged="tie")
-    # A perfect prediction teaches each arm its loss, on the map of estimates.
-    rules = dc.Labels(share=0.5)
-    learner = dc.Ladder().start(["a", "b", "c"], seed=7, labels=rules)
-    learner.observe(learner.decide(), judged=0.5, loss=0.5)
-    decision = learner.decide(baseline={"a": 0.9, "b": 0.2, "c": 0.4})
-    learner.observe(decision, judged=0.1, loss=0.9)
-    assert decision.explore == "a"
-    assert learner.estimates() == pytest.approx([rules.to_unit(each) for each in (0.9, 0.2, 0.4)])
 
 
 def _mixed(policy: dc.Policy, watched: bool = True) -> dc.Learner:
@@ -288,47 +277,6 @@ def test_refused_feedback_changes_nothing() -> None:
         with pytest.raises(dc.DecoupledError):
             learner.observe(wants, **given)
     assert learner.to_json() == before
-
-
-@pytest.mark.parametrize("act", ["judge", "label", "both", "forget", "overdue"])
-def test_an_interrupt_leaves_all_or_nothing(act: str) -> None:
-    def case() -> tuple[dc.Learner, Callable[[], object]]:
-        learner = dc.Ladder().start(2, seed=3, labels=dc.Labels(share=0.9, first=9, deadline=4))
-        learner.watch()
-        waiting, new = learner.decide(count=2)
-        learner.observe(waiting, judged=0.25)
-        if act == "overdue":
-            learner.decide(count=4)
-        acts: dict[str, Callable[[], object]] = {
-            "judge": lambda: learner.observe(new, judged=0.5),
-            "label": lambda: learner.observe(waiting, loss=1.0),
-            "both": lambda: learner.observe(new, judged=0.5, loss=1.0),
-            "forget": lambda: learner.forget(waiting),
-            "overdue": lambda: learner.observe(new, judged=0.5, loss=1.0),
-        }
-        return learner, acts[act]
-
-    def content(learner: dc.Learner) -> Any:
-        found = json.loads(learner.to_json())["content"]
-        return {name: found[name] for name in found.keys() - {"tag", "stream"}}
-
-    (start, _), (done, call) = case(), case()
-    call()
-    allowed = [content(start), content(done)]
-    if act == "overdue":  # what was overdue may be settled, and the call not made
-        half, _ = case()
-        half.forget(half.pending[0])
-        allowed.append(content(half))
-    cases: list[dc.Learner] = []
-
-    def prepared() -> Callable[[], object]:
-        learner, call = case()
-        cases.append(learner)
-        return call
-
-    for _ in at_every_point(prepared, most=25):
-        assert content(cases[-1]) in allowed
-        assert cases[-1].inference.judge().missing <= 1
 
 
 def test_verdicts_are_about_labels_and_the_judge_alone_is_wrong() -> None:

@@ -118,7 +118,6 @@ SHARES = st.integers(0, 16).map(lambda share: share / 16)
 RANGES = st.sampled_from([(0.0, 1.0), (0.0, 250.0), (-3.0, 5.0)])
 BITS = st.integers(0, 2**MOST - 1)
 PLACES = st.integers(0, 20)
-PREDICTIONS = st.none() | st.lists(st.none() | SHARES, min_size=MOST, max_size=MOST)
 RECORDS = st.lists(st.tuples(st.integers(0, 1), st.floats(0.01, 1), SHARES), max_size=4)
 BAD_LOSSES: Strategy = st.sampled_from(
     [math.nan, math.inf, -math.inf, 1e9, -1e9, "0.5", b"0", None, [], 1j]
@@ -211,26 +210,12 @@ class LearnerMachine(RuleBasedStateMachine):
 
     # Deciding
 
-    @rule(
-        how=st.sampled_from(["decide", "explore", 1, 2, 4]),
-        bits=st.none() | BITS,
-        predictions=PREDICTIONS,
-    )
-    def decide(
-        self, how: str | int, bits: int | None, predictions: list[float | None] | None
-    ) -> None:
+    @rule(how=st.sampled_from(["decide", "explore", 1, 2, 4]), bits=st.none() | BITS)
+    def decide(self, how: str | int, bits: int | None) -> None:
         model, reachable, learner = self.model, self.chosen(bits), self.learner
         given: dict[str, Any] = {}
         if bits is not None:
             given["available"] = [model.names[arm] for arm in reversed(reachable)]
-        foreseen = zip(model.names, predictions or [], strict=False)
-        expected = {arm: share for arm, share in foreseen if share is not None}
-        if predictions is not None and self.policy.baselines is not None:
-            given["baseline"] = {
-                model.names[arm]: self.within_range(share) for arm, share in expected.items()
-            }
-        elif predictions is not None:
-            self.refused(dc.UnsupportedError, lambda: learner.decide(baseline={}))
         if isinstance(how, int) and how > model.max_pending:
             self.refused(dc.ParameterError, lambda: learner.decide(how, **given))
             return
@@ -241,7 +226,7 @@ class LearnerMachine(RuleBasedStateMachine):
         own: dict[int, float] = {}
         if isinstance(twin, CentredFTPLTwin):
             covered = dict(zip(reachable, twin.baseline().tolist(), strict=True))
-            own = {arm: expected.get(arm, b) if b > 0 else 0.0 for arm, b in covered.items()}
+            own = {arm: max(b, 0.0) for arm, b in covered.items()}
         if isinstance(how, int):
             several = learner.decide(how, **given)
             assert len(several) == how

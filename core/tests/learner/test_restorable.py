@@ -51,7 +51,6 @@ asked = st.fixed_dictionaries(
         "advice": advice,
         "key": keys,
         "available": st.sampled_from([["a"], ["b", 7], [], ["z"]]),
-        "baseline": st.lists(fractions, min_size=3, max_size=3),
         "count": st.sampled_from([0, 1, 3]),
     },
 )
@@ -86,10 +85,7 @@ def do(learner: dc.Learner, step: tuple[Any, ...]) -> None:
         context = given[0] if learner.policy.contextual else {}
         learner.observe(learner.decide(**context), loss=within(learner, given[1]))
     elif kind == "decide":
-        made = dict(given[0])
-        if "baseline" in made:
-            made["baseline"] = [within(learner, each) for each in made["baseline"]]
-        learner.decide(**made)
+        learner.decide(**given[0])
     elif kind == "observe" and given[0] < len(learner.pending):
         learner.observe(learner.pending[given[0]], loss=within(learner, given[1]))
     elif kind == "replay":

@@ -232,7 +232,7 @@ def test_threads_that_decide_learn_add_and_retire() -> None:
                 learner.add_arms([f"{number}-{turn}"])
                 learner.retire_arms([f"{number}-{turn}"])
             else:
-                learner.observe(learner.decide(baseline={"a": 0.5}), loss=0.5)
+                learner.observe(learner.decide(), loss=0.5)
 
     in_threads(work, threads=4)
     assert learner.arms == ("a", "b", "c")

@@ -9,11 +9,11 @@ from numba.core import event
 import decoupled as dc
 from decoupled.policies.warmup import is_warm, warm
 
-def use(policy, arms, **prediction):
+def use(policy, arms):
     learner = policy.start([f"arm {i}" for i in range(arms)], seed=2**100 + 7, loss_range=(-1.0, 3.0))
     late = learner.decide()
     for _ in range(3):
-        learner.observe(learner.decide(**prediction), loss=2)
+        learner.observe(learner.decide(), loss=2)
         learner.observe(learner.decide(available=learner.arms[:1]), reward=0.5)
     learner.exploit(available=learner.arms[1:])
     learner.explore()
@@ -34,15 +34,14 @@ def touched(work):
     return len(found.buffer)
 
 recommended = dc.Ladder()
-predicted = {"baseline": {"arm 0": 1.0}}
-cases = [(dc.FollowTheLeader(), 3, {})]
+cases = [(dc.FollowTheLeader(), 3)]
 if os.environ.get("DECOUPLED_TWINS") == "all":  # the others take a minute to compile
-    cases += [(dc.CentredFTPL(), 3, predicted), (recommended, 3, predicted), (recommended, 5_000, {})]
-for policy, arms, options in cases:
+    cases += [(dc.CentredFTPL(), 3), (recommended, 3), (recommended, 5_000)]
+for policy, arms in cases:
     assert not is_warm(policy, arms), policy
     assert touched(lambda: warm(policy, arms)) > 0, policy
     assert is_warm(policy, arms), policy
-    assert touched(lambda: use(policy, arms, **options)) == 0, policy
+    assert touched(lambda: use(policy, arms)) == 0, policy
 """
 
 

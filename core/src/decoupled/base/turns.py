@@ -1,25 +1,18 @@
-"""Objects that several threads, the handlers of signals and forked processes may use: one call at a time.
-
-Python runs the handler of a signal in the main thread, after a call or where a function or a round of a loop begins, and
-the handler may raise. So a lock that is taken by `with` is never left behind, and an assignment that comes first in
-`with` or `finally` is made before any handler runs.
-"""
+"""Objects that several threads, the handlers of signals and forked processes may use: one call at a time."""
 
 import os
 from collections.abc import Callable
 from functools import wraps
-from itertools import compress
-from operator import methodcaller
 from threading import Lock, get_ident, local
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from ..errors import Message, ReentryError
 
-_Given = ParamSpec("_Given")
-_Found = TypeVar("_Found")
+_Arguments = ParamSpec("_Arguments")
+_Places = ParamSpec("_Places")
+_Result = TypeVar("_Result")
 _Mine = TypeVar("_Mine", bound="TakesTurns")
-_One = TypeVar("_One")
 
 NOBODY = 0  # is no thread's number
 PATIENCE = 1.0  # seconds that a fork waits for a call in another thread
@@ -34,14 +27,13 @@ class TakesTurns:
 
     def _open(self) -> None:
         """Let calls in, and stay usable in processes that are forked."""
-        self._lock, self._owner = Lock(), NOBODY
-        self._halfway = (
-            False  # whether a call is in progress, or was interrupted and not made up for
-        )
+        self._lock = Lock()
+        self._owner = NOBODY
+        self._has_failed = False  # whether a call is in progress, or the last one raised
         _forkable[id(self)] = self
 
-    def _recover(self) -> None:
-        """Make up for a call that failed or was interrupted. If this is interrupted too, the next call repeats it."""
+    def _check_whole(self) -> None:
+        """Make sure that a call which raised, or was interrupted, left the object as it should be; or raise an error."""
 
     def _forked(self, number: int) -> None:
         """Begin anew in a process that was forked, the parent's child of this number."""
@@ -49,8 +41,8 @@ class TakesTurns:
 
 
 def in_turn(
-    method: Callable[Concatenate[_Mine, _Given], _Found],
-) -> Callable[Concatenate[_Mine, _Given], _Found]:
+    method: Callable[Concatenate[_Mine, _Arguments], _Result],
+) -> Callable[Concatenate[_Mine, _Arguments], _Result]:
     """Make a method of a `TakesTurns` run alone.
 
     >>> class Counter(TakesTurns):
@@ -66,44 +58,43 @@ def in_turn(
     1
     """
 
-    @in_turn_with
+    @in_turn_by_place
     @wraps(method)
-    def run(self: _Mine, given: tuple[tuple[Any, ...], dict[str, Any]]) -> _Found:
-        return method(self, *given[0], **given[1])
+    def run(self: _Mine, arguments: tuple[Any, ...], named: dict[str, Any]) -> _Result:
+        return method(self, *arguments, **named)
 
     @wraps(method)
-    def alone(self: _Mine, /, *arguments: _Given.args, **named: _Given.kwargs) -> _Found:
-        return run(self, (arguments, named))
+    def alone(self: _Mine, /, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
+        return run(self, arguments, named)
 
     return alone
 
 
-def in_turn_with(method: Callable[[_Mine, _One], _Found]) -> Callable[[_Mine, _One], _Found]:
-    """The same for a method with one argument, which may be a tuple. A call takes a third less than that of `in_turn`."""
+def in_turn_by_place(
+    method: Callable[Concatenate[_Mine, _Places], _Result],
+) -> Callable[Concatenate[_Mine, _Places], _Result]:
+    """The same for a method whose arguments are given by place. A call takes a third less than that of `in_turn`."""
 
     @wraps(method)
-    def alone(self: _Mine, given: _One, /) -> _Found:
-        me = get_ident()
-        if self._owner == me:
+    def alone(self: Any, /, *arguments: Any) -> _Result:
+        thread = get_ident()
+        if self._owner == thread:
             raise _reentry(method.__name__.lstrip("_"), type(self).__name__)
         with self._lock:
+            # Python runs the handler of a signal after a call or where a function or a round of a loop begins. So this
+            # assignment is made before any handler runs, and `finally` undoes it.
             try:
-                self._owner = me
-                if self._halfway:
-                    self._recover()
-                self._halfway = True
-                found = method(self, given)
-                self._halfway = False
-                return found
+                self._owner = thread
+                if self._has_failed:
+                    self._check_whole()
+                self._has_failed = True
+                result = method(self, *arguments)
+                self._has_failed = False
+                return result
             finally:
-                try:
-                    if self._halfway:
-                        self._recover()
-                        self._halfway = False
-                finally:
-                    self._owner = NOBODY
+                self._owner = NOBODY
 
-    return alone
+    return cast(Any, alone)
 
 
 def _reentry(call: str, kind: str) -> ReentryError:
@@ -117,31 +108,30 @@ def _reentry(call: str, kind: str) -> ReentryError:
 
 
 class _Held(local):
-    """The locks that a thread asked for before it forked, and whether it got each."""
+    """The locks that a thread took before it forked."""
 
     def __init__(self) -> None:
-        self.asked: list[Any] = []
-        self.got: list[bool] = []
+        self.locks: list[Any] = []
 
 
 _forkable: "WeakValueDictionary[int, TakesTurns]" = WeakValueDictionary()
 _held = _Held()
 _forks = 0
-# Called by `map`, so that no handler runs between taking a lock and noting that it is taken.
-_take, _release = methodcaller("acquire", timeout=PATIENCE), methodcaller("release")
 
 
 def _close() -> None:
     """Wait until nobody is inside: a call of another thread would stay half done in the child."""
-    _held.asked = [each._lock for each in _all() if each._owner != get_ident()]
-    _held.got = []
-    _held.got.extend(map(_take, _held.asked))
+    thread = get_ident()
+    locks = [each._lock for each in _all() if each._owner != thread]
+    _held.locks = [lock for lock in locks if lock.acquire(timeout=PATIENCE)]
 
 
 def _in_parent() -> None:
     global _forks
     _forks += 1
-    any(map(_release, compress(_held.asked, _held.got)))
+    for lock in _held.locks:
+        lock.release()
+    _held.locks = []
 
 
 def _in_child() -> None:

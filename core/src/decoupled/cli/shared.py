@@ -8,7 +8,6 @@ from contextlib import contextmanager
 import typer
 
 from ..base.extras import as_missing_extra
-from ..base.sigint import held_while_compiling
 from ..errors import DecoupledError
 
 
@@ -88,8 +87,7 @@ def report_errors(
     True
     """
     try:
-        with held_while_compiling():
-            yield
+        yield
     except (DecoupledError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         request = getattr(error, "request_id", None)

@@ -182,17 +182,16 @@ class Layout(NamedTuple):
         Returns:
             The view: what is written to it is written to the state.
         """
-        scalars = self.all_scalars
-        if name in scalars:
-            place = scalars.index(name)
-            return state.scalars[place : place + 1]
         if name in self.floats:
             return state.floats[self.floats.index(name)]
+        if name in self.ints:
+            return state.ints[self.ints.index(name)]
         if name in self.pairs:
             arms = state.ints.shape[1]
             start = len(self.ints) + self.pairs.index(name) * arms
             return state.ints[start : start + arms]
-        return state.ints[self.ints.index(name)]
+        place = self.all_scalars.index(name)
+        return state.scalars[place : place + 1]
 
     def restrict(self, state: State, arms: Ints, layout: "Layout | None" = None) -> State:
         """A new state with the learned values of the given arms only.

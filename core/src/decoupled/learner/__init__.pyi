@@ -11,7 +11,6 @@ from .budget import Budget as Budget
 from .budget import Meter as Meter
 from .context import Context as Context
 from .context import refuse_context as refuse_context
-from .guard import Told as Told
 from .guardrails import Guardrails as Guardrails
 from .inferring import checked_patience as checked_patience
 from .labels import LEAST_SHARE as LEAST_SHARE

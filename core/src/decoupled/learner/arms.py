@@ -1,8 +1,8 @@
 """The names of the arms: 0, 1, ..., or a list of names; and their serial numbers."""
 
 import operator
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -57,8 +57,13 @@ class ArmNames:
             raise ArmError(f"arm = {shown(name)}: is not an arm of this learner; {hint}")
         return place
 
-    def places(self, names: Iterable[object]) -> Ints:
+    def places(self, names: Collection[Any]) -> Ints:
         """The places of a set of arms, in order."""
+        if self._places is not None and set(map(type, names)) == {str}:  # nearly always
+            try:
+                return np.array(sorted({self._places[name] for name in names}), np.int64)
+            except KeyError:
+                pass  # the error says which name
         return np.array(sorted({self.place(name) for name in names}), np.int64)
 
     def _find(self, name: object) -> int | None:
@@ -140,6 +145,8 @@ def refuse_set(argument: str, arms: object) -> None:
 
 def listed(argument: str, names: object) -> list[object]:
     """The arms that a user named in an iterable, as a list."""
+    if type(names) is list or type(names) is tuple:  # nearly always
+        return [*names]
     if (
         isinstance(names, (str, bytes))
         or not isinstance(names, Iterable)

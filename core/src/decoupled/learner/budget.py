@@ -1,6 +1,5 @@
 """A budget for exploring, a share of the decisions, a rate and money; and the meter of what is spent."""
 
-import math
 import secrets
 import time
 from bisect import bisect_right
@@ -361,7 +360,6 @@ class Meter(TakesTurns):
             amount = _exact(self.budget.cost_of(explored))
             aside = Aside(amount, None if self.budget.cost is None else self._spend(amount, now))
             if self.budget.rate is not None:
-                # First: if there is an interrupt, one too many is counted rather than one too few.
                 self._times.append(now)
             self.explored += 1
             if key is not None and self.budget.cost is not None:
@@ -570,26 +568,13 @@ class Meter(TakesTurns):
             Decimal(values["spent"]),
             Decimal(values["spent_in_period"]),
         )
-        if "spells" in values:
-            for first, last, amount in values["spells"]:
-                meter._spells.append(Spell(first, last, Decimal(amount)))
-            meter._first_spell = values["first_spell"]
-            for key, amount, at in values["asides"]:
-                meter._asides[key] = Aside(Decimal(amount), at)
-        else:
-            meter._know_one_period(values["asides"])
+        for first, last, amount in values["spells"]:
+            meter._spells.append(Spell(first, last, Decimal(amount)))
+        meter._first_spell = values["first_spell"]
+        for key, amount, at in values["asides"]:
+            meter._asides[key] = Aside(Decimal(amount), at)
         meter._times.extend(values["times"])
         return meter
-
-    def _know_one_period(self, asides: Iterable[tuple[str | int, str, int | None]]) -> None:
-        """Take over what an earlier version wrote: it knew the current period alone, and asides by their periods."""
-        end: float | None = None
-        if self._period is not None and self.budget.allowance is not None:
-            seconds = self.budget.allowance[1]
-            end = math.nextafter((self._period + 1) * seconds, -math.inf)
-            self._spells.append(Spell(self._period * seconds, end, self.spent_in_period))
-        for key, amount, period in asides:
-            self._asides[key] = Aside(Decimal(amount), end if period == self._period else None)
 
 
 def _joined(spells: Sequence[Spell]) -> list[Spell]:

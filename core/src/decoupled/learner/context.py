@@ -4,7 +4,7 @@ The compiled functions read a context from the state, where `Contexts` writes it
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -28,7 +28,6 @@ Context: TypeAlias = Mapping[str, Value]
 Advice: TypeAlias = Mapping[str, Arm | ByArm]
 """What each adviser would exploit: an arm, or probabilities by arm."""
 Segment: TypeAlias = tuple[str | None, ...]
-Undo: TypeAlias = Callable[[], None]
 
 MOST_CHARACTERS = 1_000  # of a value that tells segments apart
 OTHERS: Segment = ("(other segments)",)
@@ -70,12 +69,6 @@ class Encoder:
                 self.segments.append(segment)
                 self._places[segment] = place
         return place
-
-    def forget_from(self, count: int) -> None:
-        """Keep the first segments only."""
-        for segment in self.segments[count:]:
-            self._places.pop(segment, None)  # an interrupt may have come before it was there
-        del self.segments[count:]
 
     def name(self, place: int) -> Segment:
         """The values of a segment; none if nothing tells segments apart."""
@@ -151,11 +144,10 @@ class Contexts:
             self._put(int(numbers[0]), numbers[1:count])
             self._chances[:] = numbers[count:]
             places, found = serials.places(record[0])
-            if len(record[0]) > 0:  # older states have no law
-                law = self._state.floats[self._R.outer_law]
-                law[:] = -1.0
-                law[places] = record[1][found]
-                self._scalars[self._S.law_known] = 1.0
+            law = self._state.floats[self._R.outer_law]
+            law[:] = -1.0
+            law[places] = record[1][found]
+            self._scalars[self._S.law_known] = 1.0
         self._at_hand = record
 
     def record(self, state: State, serials: Serials, serial: int) -> Baseline:
@@ -218,23 +210,6 @@ class Contexts:
         mine[count:] = floats[list(self._places.kept_rows)].ravel()
         last = len(self.encoder.segments)
         return room[: last + (last == self.policy.max_segments) or 1]
-
-    def undo(self, contexts: Iterable[Context | None], record: Any) -> Undo:
-        """What puts back what is kept of the segments of these contexts and of this record, and forgets new ones."""
-        size, first = self._places.width(self._state.floats.shape[1]), _first_kept(self.policy)
-        room, count = self._scalars[first:].reshape(-1, size), len(self.encoder.segments)
-        known = {self.encoder.encode(each, new=False)[0] for each in contexts}
-        known |= {int(numbers[0]) for numbers in (record[3].values() if record is not None else ())}
-        places = [*known, int(self._scalars[self._S.current]), self.policy.max_segments]
-        kept, at_hand = room[places], self._at_hand
-
-        def put_back() -> None:
-            room[count : len(self.encoder.segments)] = 0.0
-            room[places] = kept
-            self.encoder.forget_from(count)
-            self._at_hand = at_hand
-
-        return put_back
 
     def following(self, state: State, derive: Callable[[], None], left: Ints) -> "Contexts":
         """The same for another state, with these of the arms and new ones, which are level with the leader."""

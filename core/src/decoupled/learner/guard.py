@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,15 +13,17 @@ from ..errors import ArmError, ParameterError, UnsupportedError
 from ..kernels.random.keyed import keyed_race
 from ..kernels.state import ROUND
 from .arms import ArmNames, Serials
-from .context import Advice, Context, Contexts, checked_advice, refuse_context
+from .context import checked_advice, refuse_context
 from .guardrails import Guardrails
 from .labels import Labelling
 from .losses import LossRange
-from .pending import Unfinished, Waiting, undone_by
+from .pending import Waiting
+from .request import Request
 from .runner import Running
 from .seeds import hashed
 
 if TYPE_CHECKING:
+    from .subsets import Subsets
     from .watch import Watch
 
 WHOLE = -1  # in place of a segment, where none are told apart
@@ -52,6 +54,11 @@ class Guard:
     released_in: dict[int, tuple[bool, int]] = field(default_factory=dict)
     shown: dict[int, tuple[int, list[int]]] = field(default_factory=dict)
     frozen: Floats | None = None
+    has_rules: bool = field(init=False)
+    frozen_draw: "FrozenDraw | None" = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self.has_rules = bool(self.rules)  # every decision asks
 
     def following(self, rules: Guardrails) -> "Guard":
         """The guard for other rules: draws go on, and a new incumbent has not been released."""
@@ -136,12 +143,20 @@ class Guard:
         if (cheapest := self._cheapest(good, arms, part)) is not None:
             return cheapest, "cheapest"
         if key is not None and serials is not None and self.frozen is not None:
-            law = self.frozen if part is None else self.frozen[part]
+            if part is None:
+                draw = self.draw_of_frozen(self.frozen, serials)
+                return (draw.arm(key), "frozen") if draw.sum > 0.0 else (drawn, None)
+            law = self.frozen[part]
             if law.any():
-                of = serials.of(np.arange(len(arms)) if part is None else part)
-                place = int(keyed_race(law, of, key))
-                return (place if part is None else int(part[place])), "frozen"
+                return int(part[int(keyed_race(law, serials.of(part), key))]), "frozen"
         return drawn, None
+
+    def draw_of_frozen(self, law: Floats, serials: Serials) -> "FrozenDraw":
+        """What draws the arms of keys from the frozen law."""
+        draw = self.frozen_draw
+        if draw is None or not draw.is_of(law, serials):
+            draw = self.frozen_draw = FrozenDraw(law, serials)
+        return draw
 
     def _cheapest(self, good: Collection[int], arms: ArmNames, part: Ints | None) -> int | None:
         """The place of the cheapest of these arms, of those that are available and have a price."""
@@ -226,17 +241,35 @@ class Guard:
         return guard
 
 
+class FrozenDraw:
+    """Draws the arms of keys from a frozen law."""
+
+    def __init__(self, law: Floats, serials: Serials) -> None:
+        self._law = law
+        self.sum = float(law.sum())
+        self._serials = serials
+        self._ids = serials.of(np.arange(len(law)))
+        shipped = getattr(keyed_race, "shipped", lambda: None)()  # not under a debugger
+        self._call = None if shipped is None else shipped.prepared(law, self._ids)
+
+    def is_of(self, law: Floats, serials: Serials) -> bool:
+        """Whether this draws from this law of these arms."""
+        return law is self._law and serials is self._serials
+
+    def arm(self, word: int) -> int:
+        """The place of the arm of the key with this word."""
+        if self._call is not None:
+            arm: int = self._call(word)
+            return arm
+        return int(keyed_race(self._law, self._ids, word))
+
+
 def _place(name: object, arms: ArmNames, part: Ints | None) -> int | None:
     """The place of a named arm; None if there is no name, or the arm is not available."""
     if name is None:
         return None
     place = arms.place(name)
     return place if part is None or place in part else None
-
-
-# What comes with a request: its context, and advice; and the available arms, None for all.
-Told: TypeAlias = tuple[Context | None, Advice | None]
-Listed: TypeAlias = list[object] | None
 
 
 class Guarded(TakesTurns):
@@ -247,14 +280,13 @@ class Guarded(TakesTurns):
     _running: Running
     _waiting: Waiting
     _guard: Guard
+    _subsets: "Subsets"
     _labels: Labelling | None
     _watch: "Watch | None"
-    _unfinished: Unfinished | None
 
     if TYPE_CHECKING:  # the other parts of a learner have these
 
         def _replace(self, **parts: object) -> None: ...
-        def _part(self, some: Listed) -> Ints | None: ...
         def _new_watch(self, risk: float, drift: bool) -> "Watch": ...
 
     @property
@@ -310,37 +342,27 @@ class Guarded(TakesTurns):
         self._judge()
 
     @in_turn
-    def _serve(self, some: Listed, key: str | None, told: Told | None = None) -> Served:
-        part, word = self._part(some), None if key is None else self._running.keys.word(key)
+    def _serve(self, request: Request) -> Served:
+        running = self._running
+        subset = self._subsets.find(request.available)
+        part = None if subset is None else subset.places
+        word = None if request.key is None else running.keys.word(request.key)
         self._keep_evidence()
-        self._enter(told, new=False)
-        drawn = self._running.draw_exploited(part, word)
+        self._enter(request, new=False)
+        drawn = running.draw_exploited(part, word)
         exploit, guard = self._served(drawn, part, word)
-        self._running.count_events(self._waiting.made)  # a draw that is no decision is no event
+        running.count_events(self._waiting.made)  # a draw that is no decision is no event
         return Served(self._arms.names[exploit], self._arms.names[drawn], guard)
 
-    def _enter(self, told: Told | None, *, new: bool = True) -> None:
+    def _enter(self, request: Request, *, new: bool = True) -> None:
         """Put a request's context and advice where a contextual policy reads them; its segment may be `new`."""
         contexts = self._running.contexts
         if contexts is not None:
-            context, advice = told or (None, None)
-            laws = checked_advice(advice, contexts.policy, self._arms)
-            if new:
-                self._unfinished = self._without_new_segments(contexts)
-            contexts.enter(context, laws, new=new)
+            laws = checked_advice(request.advice, contexts.policy, self._arms)
+            contexts.enter(request.context, laws, new=new)
             contexts.derive()
-        elif told is not None:
+        elif request.context is not None or request.advice is not None:
             refuse_context(self._running.policy)
-
-    def _without_new_segments(self, contexts: Contexts) -> Unfinished:
-        """What takes back the segment of a decision that is refused or interrupted before it is made."""
-        waiting, made, count = self._waiting, self._waiting.made, len(contexts.encoder.segments)
-
-        def undo() -> None:
-            if waiting.made == made:
-                contexts.encoder.forget_from(count)
-
-        return undone_by(undo)
 
     def _served(self, drawn: int, part: Ints | None, word: int | None) -> tuple[int, str | None]:
         """The place of the arm to serve instead of the one drawn, and the guardrail that chose it."""
@@ -413,14 +435,17 @@ class Guarded(TakesTurns):
 
     def _judge_frozen(self, margin: float) -> None:
         """Freeze the policy's law of now, if an arm's estimated mean beats that of the frozen law by more than the margin."""
-        guard, running, law = self._guard, self._running, self._guard.frozen
-        form = running.form
+        guard, running = self._guard, self._running
+        law, form = guard.frozen, running.form
         means = form.estimates(running.state)
         rounds = 0.0 if form.cumulative is None else running.state.scalars.item(ROUND) - 1.0
         if rounds > 0.0:
             means = means / rounds
-        if law is None or not law.any() or law @ means / law.sum() - means.min() > margin:
-            guard.frozen = running.law("exploitation_law", None)
+        if law is not None:
+            whole = guard.draw_of_frozen(law, running.serials).sum
+            if whole > 0.0 and law @ means / whole - means.min() <= margin:
+                return
+        guard.frozen = running.law("exploitation_law", None)
 
     def _judge_incumbent(self, watch: "Watch") -> None:
         """Release the incumbent once what was observed since it was set shows that another arm is better."""

@@ -4,22 +4,29 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import numpy as np
 
-from ..base.arrays import Floats, Ints, Words
+from ..base.arrays import Floats, Words
 from ..base.files import write_atomically
 from ..base.names import is_name, name_rule
-from ..base.turns import in_turn, in_turn_with
+from ..base.turns import in_turn, in_turn_by_place
 from ..base.validation import MOST_ROUNDS, whole_number
 from ..decision import Arm, Decision, LabelSums, Served, with_label
-from ..errors import FeedbackError, LossError, Message, ParameterError, UnsupportedError
+from ..errors import (
+    FeedbackError,
+    LossError,
+    Message,
+    ParameterError,
+    StateError,
+    UnsupportedError,
+)
 from ..inference.ordering import PATIENCE
 from ..policy import Definition
 from .arms import ArmNames, Arms, listed, listed_available, refuse_set
 from .context import Advice, Context
-from .guard import Guard, Guarded, Listed, Told
+from .guard import Guard, Guarded
 from .guardrails import CONTEXTS, PREFERENCES, Guardrails, refuse_by_segment, refuse_constant_means
 from .inferring import Inference, check_watchable, checked_patience, not_watched
 from .labels import (
@@ -31,33 +38,20 @@ from .labels import (
     checked_labels,
     checked_position,
 )
-from .losses import LossRange, Predictions, Preference, listed_predictions, preference_loss
+from .losses import LossRange, Preference, preference_loss
 from .parts import Parts
-from .pending import (
-    NEVER,
-    Pending,
-    PendingDecisions,
-    Recorded,
-    Unfinished,
-    Waiting,
-    marked,
-    new_decision,
-    nothing,
-    undone_by,
-)
+from .pending import Pending, PendingDecisions, Recorded, Waiting, make_decision, new_decision
 from .replay import RecordLike, check_randomised, checked_record, listed_records, warn_of_unseen
+from .request import ANYTHING, Request
 from .runner import Running
 from .saving import as_text, from_text, to_content
 from .seeds import Key, Seed, key_text, randomness
+from .subsets import Subset, Subsets
 
 if TYPE_CHECKING:  # loaded when a learner is watched
     from .watch import Watch
 
 _Answer = TypeVar("_Answer")
-
-# What decisions are asked for: how many, among which arms, with which predictions, the text of a key or what it was
-# served, the context and advice, and whether they exploit too.
-_Asked: TypeAlias = tuple[int, Listed, Any, str | Served | None, Told | None, bool]
 
 DEFAULT_PENDING = 100_000
 
@@ -70,9 +64,9 @@ class Learner(Guarded):
     decisions. So you can call them any number of times between two observations, and feedback may come late, out of
     order, or never. Use `add_arms` and `retire_arms` to change the arms at any time.
 
-    A learner is thread-safe: calls from several threads run one after another. An interrupt, such as Ctrl-C, affects at
-    most the call in progress, which has then done everything or nothing. In a forked process, a learner has its own
-    random stream, and its decisions have other ids than the parent's.
+    A learner is thread-safe: calls from several threads run one after another. If Ctrl-C interrupts an update, the next call
+    raises `StateError`: restore the learner then, or replay its log. In a forked process, a learner has its own random
+    stream, and its decisions have other ids than the parent's.
 
     Args:
         policy: the policy to run, such as `Ladder()`.
@@ -118,7 +112,8 @@ class Learner(Guarded):
 
     def _set_parts(self, parts: Parts) -> None:
         self._policy = parts.running.policy
-        self._unfinished: Unfinished | None = None
+        # Whether an update has begun that has not ended; if so at the next call, it was interrupted.
+        self._is_updating = False
         # The numbers of this process and those above it, each as a child, if it was forked since the last call.
         self._forks: tuple[int, ...] = ()
         self._set(parts._asdict())
@@ -133,32 +128,25 @@ class Learner(Guarded):
     def _parts(self) -> Parts:
         return Parts(*(getattr(self, f"_{name}") for name in Parts._fields))
 
-    # One call at a time, and all of it or nothing
+    # One call at a time
 
-    def _commit(self, rest: Callable[..., object], *arguments: Any) -> None:
-        """Make a call that may be repeated. If it is interrupted, the next call of the learner repeats it."""
-        self._unfinished = None, rest, arguments, nothing
-        rest(*arguments)
-        self._unfinished = None
-
-    def _recover(self) -> None:
-        """Do what a call that failed or was interrupted left to do, or take it back."""
-        left = self._unfinished
-        if left is not None:
-            due, rest, arguments, undo = left
-            if due is None or due == self._running.round:
-                rest(*arguments)
-            else:
-                undo()
-            self._unfinished = None
+    def _check_whole(self) -> None:
+        """Refuse to go on after an update that did not end; otherwise, count events anew, and leave the parent of a fork."""
+        if self._is_updating:
+            problem = "this learner was interrupted in the middle of an update, so what it has learned is not whole"
+            remedy = "restore it from a saved state, or start it anew and replay its log"
+            raise StateError(Message(f"learner: {problem}", remedy))
         self._running.count_events(self._waiting.made)
+        self._running.kept_of = ""  # the state may be that of a draw which was never used
         if self._forks:  # draw other arms than the parent and its other children, under other ids
             words = [*self._running.stream.tolist(), self._waiting.made, *self._forks]
-            self._commit(self._renew, *self._descended(*randomness(np.random.SeedSequence(words))))
+            self._renew(*self._descended(*randomness(np.random.SeedSequence(words))))
 
     def _replace(self, **parts: Any) -> None:
         """Replace some parts of the learner, by their names."""
-        self._commit(self._set, parts)
+        self._is_updating = True
+        self._set(parts)
+        self._is_updating = False
 
     def _set(self, parts: dict[str, Any]) -> None:
         for name, part in parts.items():
@@ -167,9 +155,16 @@ class Learner(Guarded):
         running = self._running
         running.pending = self._waiting.decisions
         self._waiting.most = min(self._waiting.limit, running.most_pending)
-        # Whether nothing but the policy's draw makes a decision, and arms are numbered by their places.
-        plain = not self._guard.rules and running.contexts is None and running.serials.kept is None
-        self._plain = plain and self._labels is None
+        self._subsets = Subsets(self._arms, running.serials, self._guard)
+        # Whether the policy's draw alone makes a decision of which nothing is asked, and arms are numbered by their places;
+        # and whether feedback does nothing but teach the policy.
+        self._is_plain = (
+            not self._guard.has_rules
+            and running.contexts is None
+            and running.serials.kept is None
+            and self._labels is None
+        )
+        self._only_learns = self._is_plain and self._watch is None
         if self._watch is not None:
             self._watch.serials = {
                 None: None,
@@ -180,7 +175,8 @@ class Learner(Guarded):
 
     def _forked(self, number: int) -> None:
         self._open()
-        self._forks, self._halfway = (*self._forks, number), True  # the next call does the rest
+        self._forks = (*self._forks, number)
+        self._has_failed = True  # so that the next call does the rest
 
     def _descended(self, stream: Words, tag: str) -> tuple[Words, str]:
         # The new ids differ from the old ones even if the seed is the same.
@@ -346,7 +342,6 @@ class Learner(Guarded):
         advice: Advice | None = None,
         key: Key | None = None,
         available: Iterable[Arm] | None = None,
-        baseline: Predictions | None = None,
     ) -> Decision: ...
     @overload
     def decide(
@@ -357,7 +352,6 @@ class Learner(Guarded):
         advice: Advice | None = None,
         key: Key | None = None,
         available: Iterable[Arm] | None = None,
-        baseline: Predictions | None = None,
     ) -> list[Decision]: ...
 
     def decide(
@@ -368,7 +362,6 @@ class Learner(Guarded):
         advice: Advice | None = None,
         key: Key | None = None,
         available: Iterable[Arm] | None = None,
-        baseline: Predictions | None = None,
     ) -> Decision | list[Decision]:
         """Decide on an arm to exploit and an arm to explore; with `count`, return a list of decisions.
 
@@ -387,11 +380,6 @@ class Learner(Guarded):
             available: the arms to choose from; None for all. The policy applies its own rule to their estimates, and
                 the propensity is exact for that choice. When the loss arrives, the unavailable arms are charged the
                 same loss, an unbiased estimate of the mean loss of the available arms, so absence gains nothing.
-            baseline: your predictions of each arm's loss in this round; None for none. A centred estimator subtracts
-                them instead of its running mean, which it keeps for arms without a prediction. Good predictions make
-                estimates less noisy, and no prediction can bias them. They count for arms that pass the policy's gate,
-                and with a soft gate only up to its bound, so that a wrong prediction of an arm that is seldom explored
-                does little harm. Only centred estimators accept them.
 
         Returns:
             One decision, or a list of `count` decisions.
@@ -399,7 +387,7 @@ class Learner(Guarded):
         Raises:
             ArmError: if `available` is empty or names something that is not an arm.
             ParameterError: if `count` is not a whole number from 1 to `max_pending`.
-            UnsupportedError: if the policy takes no `baseline` or `context`, or plays the standard game and gets a `key`.
+            UnsupportedError: if the policy takes no `context`, or plays the standard game and gets a `key`.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -409,29 +397,25 @@ class Learner(Guarded):
         1.0
         >>> {learner.decide(key="session-17").exploit for _ in range(20)}
         {'b'}
-        >>> centred = dc.Ladder().start(arms=["a", "b", "c"], seed=7)
-        >>> centred.observe(centred.decide(), loss=0.5)    # its first loss only sets a level
-        >>> decision = centred.decide(baseline={"a": 0.9, "b": 0.2, "c": 0.4})
-        >>> centred.observe(decision, loss=0.9)
-        >>> decision.explore, centred.estimates().tolist()    # a perfect prediction: each arm learns its loss
-        ('a', [0.9, 0.2, 0.4])
         """
-        plain = count is None and context is None and advice is None and key is None
-        if plain and available is None and baseline is None:
-            return self._decide_plainly(None)
-        told = None if context is None and advice is None else (context, advice)
-        word = None if key is None else self._key(key)
-        some = None if available is None else listed_available(available)
-        expected = None if baseline is None else self._predictions(baseline)
+        is_plain = context is None and advice is None and key is None and available is None
+        if is_plain and count is None:
+            return self._decide(ANYTHING)[0]
+        request = Request(
+            context=context,
+            advice=advice,
+            available=None if available is None else listed_available(available),
+            key=None if key is None else self._checked_key(key),
+        )
         if count is None:
-            return self._decide((1, some, expected, word, told, True))[0]
-        repeats = whole_number("count", count, 1, "leave it out for a single decision")
-        if repeats > self._waiting.limit:
+            return self._decide(request)[0]
+        request.count = whole_number("count", count, 1, "leave it out for a single decision")
+        if request.count > self._waiting.limit:
             rule = f"must not exceed max_pending = {self._waiting.limit}"
             raise ParameterError.of("count", count, rule, "raise max_pending in start()")
-        return self._decide((repeats, some, expected, word, told, True))
+        return self._decide(request)
 
-    def _key(self, key: Key) -> str:
+    def _checked_key(self, key: Key) -> str:
         self._refuse_coupled("decide(key=...)")
         return key_text(key)
 
@@ -466,83 +450,91 @@ class Learner(Guarded):
         True
         """
         self._refuse_coupled("redecide()")
-        told = None if context is None and advice is None else (context, advice)
         self._check_arm(served.exploit)
-        return self._decide((1, listed_available(available), None, served, told, True))[0]
+        request = Request(
+            context=context,
+            advice=advice,
+            available=listed_available(available),
+            served=served,
+        )
+        return self._decide(request)[0]
 
     @in_turn
     def _check_arm(self, arm: Arm) -> None:
         """Raise an error if this is no arm of the learner."""
         self._arms.place(arm)
 
-    @in_turn_with
-    def _decide_plainly(self, _: None) -> Decision:
-        """Make one decision of which nothing is asked: what `_decide` would do, with fewer calls."""
+    @in_turn_by_place
+    def _decide(self, request: Request) -> list[Decision]:
+        """Make the decisions of a request."""
         running, waiting = self._running, self._waiting
-        if not self._plain or len(waiting.decisions) >= waiting.most:
-            return self._decide_all((1, None, None, None, None, True))[0]
-        baseline = running.baseline_of(None) if running.has_baselines else None
-        exploit, explore, weight, propensity = running.calls.decide()
-        number, names = waiting.made + 1, self._arms.names
-        key, known = f"{waiting.tag}-{number}", propensity if propensity == propensity else None
-        fields = key, running.round, names[exploit], names[explore], known, weight
-        decision = new_decision(Decision, fields)
-        waiting.decisions[key] = decision, explore, None, baseline
-        waiting.made = number  # no call in between, so this is one step
-        return decision
-
-    @in_turn_with
-    def _decide(self, asked: _Asked) -> list[Decision]:
-        return self._decide_all(asked)
-
-    def _decide_all(self, asked: _Asked) -> list[Decision]:
-        """Make decisions, all of them in one step."""
-        count, some, expected, key, told, exploiting = asked
-        self._keep_evidence()
-        running, waiting = self._running, self._waiting
-        part = baseline = None
+        if (
+            request is ANYTHING and self._is_plain and len(waiting.decisions) < waiting.most
+        ):  # nearly always: nothing but the policy's draw makes the decision
+            baseline = running.share_baseline() if running.has_baselines else None
+            exploit, explore, weight, propensity = running.calls.decide()
+            number, names = waiting.made + 1, self._arms.names
+            key = f"{waiting.tag}-{number}"
+            known = propensity if propensity == propensity else None  # NaN means unknown
+            fields = key, running.round, names[exploit], names[explore], known, weight
+            decision = new_decision(Decision, fields)
+            running.kept_of = key
+            waiting.decisions[key] = decision, explore, None, baseline
+            waiting.made = number
+            return [decision]
+        if self._guard.has_rules:
+            self._keep_evidence()
         if self._labels is not None and self._labels.judged:
-            for gone in waiting.oldest(count):  # they are forgotten to make room
+            for gone in waiting.oldest(request.count):  # they are forgotten to make room
                 if gone in self._labels.judged:
                     self._settle_missing(gone)
-        if not self._plain or some is not None or told is not None:
-            part = self._part(some)
-            self._enter(told)
-        if running.has_baselines:
-            baseline = running.baseline_of(
-                part, None if expected is None else self._scaled(expected)
-            )
-        if count > 1:
+        subset = self._subsets.find(request.available)
+        if (
+            running.contexts is not None
+            or request.context is not None
+            or request.advice is not None
+        ):
+            self._enter(request)
+        baseline = None
+        if subset is None and running.has_baselines and running.contexts is None:
+            baseline = running.share_baseline()
+        if request.count > 1:
             running.record_baselines()
-        keyed = key if key is None or isinstance(key, Served) else running.keys.word(key)
-        if running.kept and part is None and type(baseline) is tuple:
-            self._unfinished = undone_by(
-                running.calls.init
-            )  # what is derived changes until all are drawn
-        among = running if part is None else running.only(part)
-        first = waiting.made + 1
-        if count == 1 and len(waiting.decisions) < waiting.most:
-            pending = self._drawn(first, among, part, baseline, keyed, exploiting)
+        word = None if request.key is None else running.keys.word(request.key)
+        among = running if subset is None else running.only(subset.places)
+        if subset is not None and running.has_baselines and running.contexts is None:
+            baseline = running.read_baseline(subset.places, among)
+        if request.count == 1 and len(waiting.decisions) < waiting.most:
+            pending = self._drawn(waiting.made + 1, among, subset, baseline, word, request)
             made = [pending[0]]
-            # Without a call among them, these are one step: no handler of a signal runs in between.
             waiting.decisions[pending[0].id] = pending
-            waiting.made = first
-            self._unfinished = None
+            waiting.made += 1
         else:
-            made = self._draw_often(
-                range(first, first + count), among, part, baseline, keyed, exploiting
-            )
-        if part is not None:  # they were drawn in a copy
+            made = self._draw_often(request, among, subset, baseline, word)
+        if subset is not None:  # they were drawn in a state of their own
             running.count_events(waiting.made)
         return made
 
-    def _draw_often(self, numbers: range, *how: Any) -> list[Decision]:
+    def _draw_often(
+        self,
+        request: Request,
+        among: Running,
+        subset: Subset | None,
+        baseline: Recorded,
+        word: int | None,
+    ) -> list[Decision]:
+        """Make several decisions at once, or one in place of the oldest that waits."""
         waiting = self._waiting
-        made = [self._drawn(number, *how) for number in numbers]
-        oldest = waiting.oldest(len(made))
+        made = [
+            self._drawn(waiting.made + place, among, subset, baseline, word, request)
+            for place in range(1, request.count + 1)
+        ]
+        oldest = waiting.oldest(request.count)
         if oldest:
             self._keep_drawn()
-        self._commit(self._wait_for, made, numbers[-1], oldest, waiting.forgotten + len(oldest))
+        self._is_updating = True
+        self._wait_for(made, oldest)
+        self._is_updating = False
         return [pending[0] for pending in made]
 
     def explore(
@@ -550,14 +542,12 @@ class Learner(Guarded):
         *,
         context: Context | None = None,
         available: Iterable[Arm] | None = None,
-        baseline: Predictions | None = None,
     ) -> Decision:
         """Make a decision that only explores: its `exploit` is None.
 
         Args:
             context: what is known of the request, as in `decide`; None for nothing.
             available: the arms to choose from, as in `decide`; None for all.
-            baseline: your predictions of each arm's loss in this round, as in `decide`; None for none.
 
         Raises:
             UnsupportedError: if the policy plays the standard game, where the arm played is the arm seen.
@@ -568,9 +558,10 @@ class Learner(Guarded):
         True
         """
         self._refuse_coupled("explore()")
-        told = None if context is None else (context, None)
-        expected = None if baseline is None else self._predictions(baseline)
-        return self._decide((1, listed_available(available), expected, None, told, False))[0]
+        request = Request(
+            context=context, available=listed_available(available), is_exploiting=False
+        )
+        return self._decide(request)[0]
 
     def exploit(
         self,
@@ -603,10 +594,13 @@ class Learner(Guarded):
         Served(exploit='c', drawn='a', guard='pinned', limited_by=None)
         """
         self._refuse_coupled("exploit()")
-        told = None if context is None and advice is None else (context, advice)
-        return self._serve(
-            listed_available(available), None if key is None else key_text(key), told
+        request = Request(
+            context=context,
+            advice=advice,
+            available=listed_available(available),
+            key=None if key is None else key_text(key),
         )
+        return self._serve(request)
 
     def _refuse_coupled(
         self, call: str, where: str = "the arm played is the arm seen; use decide(), or"
@@ -615,89 +609,73 @@ class Learner(Guarded):
             game = f"{type(self._policy).__name__} plays the standard game"
             raise UnsupportedError(f"{call}: {game}, where {where} a decoupled policy such as FTPL")
 
-    def _predictions(self, baseline: Predictions) -> Any:
-        if not self._running.has_baselines or self._policy.cumulative is None:
-            rule = f"the estimator of {type(self._policy).__name__} has none, so a prediction would change nothing"
-            remedy = "leave it out, or use a centred estimator such as Ladder()"
-            raise UnsupportedError(f"baseline: {rule}; {remedy}")
-        return listed_predictions(baseline)
-
-    def _scaled(self, expected: Any) -> tuple[Ints, Floats]:
-        places, values = self._losses._predictions(expected, self._arms)
-        if self._labels is not None:
-            values = 0.5 + (values - 0.5) / self._labels.rules.width
-        return places, values
-
     def _drawn(
         self,
         number: int,
         among: Running,
-        part: Ints | None,
+        subset: Subset | None,
         baseline: Recorded,
-        keyed: int | Served | None,
-        exploiting: bool,
+        word: int | None,
+        request: Request,
     ) -> Pending:
         """The decision of this number, as it will be kept."""
         running, names = self._running, self._arms.names
         exploit, explore, weight, propensity = among.calls.decide()
         name = f"{self._waiting.tag}-{number}"
-        if part is not None:
-            exploit, explore = int(part[exploit]), int(part[explore])
-        elif running.kept and type(baseline) is tuple:
-            running.keep_with(baseline, explore, name)
-        guarded = covered = why = None
-        if keyed is not None or not self._plain:
-            exploit, guarded = self._guarded(exploit, among, part, keyed, exploiting)
+        if subset is None:
+            running.kept_of = name
+        else:
+            exploit, explore = int(subset.places[exploit]), int(subset.places[explore])
+        guarded = why = asked = None
+        if self._guard.has_rules or word is not None or request.served is not None:
+            exploit, guarded = self._guarded(exploit, among, subset, word, request)
         known = propensity if propensity == propensity else None  # NaN means unknown
-        served = names[exploit] if exploiting else None
+        served = names[exploit] if request.is_exploiting else None
         fields = name, running.round, served, names[explore], known, weight
-        asked = None if self._labels is None else self._labels.ask(number, running.stream.tobytes())
-        serial, contexts = running.serials.of_one(explore), running.contexts
-        if part is not None:
-            covered = tuple(running.serials.of(part).tolist())
-        if contexts is not None:
-            baseline, why = (
-                contexts.record(among.state, among.serials, serial),
-                contexts.why(among.state),
-            )
-        return marked(fields, guarded, why, asked), serial, covered, baseline
+        if self._labels is not None:
+            asked = self._labels.ask(number, running.stream.tobytes())
+        serial = running.serials.of_one(explore)
+        if running.contexts is not None:
+            baseline = running.contexts.record(among.state, among.serials, serial)
+            why = running.contexts.why(among.state)
+        covered = None if subset is None else subset.ids
+        return make_decision(fields, guarded, why, asked), serial, covered, baseline
 
     def _guarded(
         self,
         drawn: int,
         among: Running,
-        part: Ints | None,
-        keyed: int | Served | None,
-        exploiting: bool,
+        subset: Subset | None,
+        word: int | None,
+        request: Request,
     ) -> tuple[int, tuple[Arm, str] | None]:
         """The arm to exploit, of a key or by guardrails; with what the policy drew and the guardrail, if one chose it."""
-        if isinstance(keyed, Served):
-            guarded = None if keyed.guard is None else (keyed.drawn, keyed.guard)
-            return self._arms.place(keyed.exploit), guarded
-        if keyed is not None:
-            place = among.keys.arm(keyed)
-            drawn = place if part is None else int(part[place])
-        if not exploiting or not self._guard.rules:
+        if request.served is not None:
+            served = request.served
+            guarded = None if served.guard is None else (served.drawn, served.guard)
+            return self._arms.place(served.exploit), guarded
+        if word is not None:
+            place = among.keys.arm(word)
+            drawn = place if subset is None else int(subset.places[place])
+        if not request.is_exploiting or not self._guard.has_rules:
             return drawn, None
-        exploit, guard = self._served(drawn, part, keyed)
+        part = None if subset is None else subset.places
+        exploit, guard = self._served(drawn, part, word)
         return exploit, None if guard is None else (self._arms.names[drawn], guard)
 
-    def _wait_for(self, made: list[Pending], number: int, gone: list[str], forgotten: int) -> None:
-        """Wait for the feedback of decisions, the last of this number, and forget others; this may be repeated."""
+    def _wait_for(self, made: list[Pending], gone: list[str]) -> None:
+        """Wait for the feedback of decisions, and forget others."""
         waiting = self._waiting
         for pending in made:
             waiting.decisions[pending[0].id] = pending
         if self._watch is not None and len(made) > 1:
             self._watch.note_batch([pending[0].id for pending in made])
         for key in gone:
-            waiting.decisions.pop(key, None)
+            del waiting.decisions[key]
             if self._watch is not None:
                 self._watch.forget(key)
-        waiting.made, waiting.forgotten = number, forgotten
-
-    def _part(self, some: Listed) -> Ints | None:
-        """The places of the available arms. The caller must hold the lock, since places shift."""
-        return self._guard.available(None if some is None else self._arms.places(some), self._arms)
+        waiting.made += len(made)
+        waiting.forgotten += len(gone)
 
     # Learning
 
@@ -741,7 +719,7 @@ class Learner(Guarded):
         >>> learner.observe(late.id, reward=200)
         """
         if self._labels is None and preference is None and judged is None and position is None:
-            self._observe((decision, self._losses.scaled(loss, reward), False))
+            self._observe(decision, self._losses.scaled(loss, reward), False)
             return
         compared = preference is not None or isinstance(judged, str)
         if preference is not None:
@@ -752,7 +730,7 @@ class Learner(Guarded):
                 rule = "this learner has no labels, so what a judge says is its loss"
                 remedy = "give loss=, or start it with labels=dc.Labels(share=0.1)"
                 raise ParameterError(f"{name}: {rule}; {remedy}")
-            self._observe((decision, self._losses.scaled(loss, reward), compared))
+            self._observe(decision, self._losses.scaled(loss, reward), compared)
             return
         label = (
             None
@@ -762,22 +740,19 @@ class Learner(Guarded):
         if isinstance(judged, str):
             judged = self._preferred(judged, None, None)
         found = None if judged is None else self._losses.scaled_as("judged", judged)
-        self._observe_judged((decision, found, checked_position(position), label, compared))
+        self._observe_judged(decision, found, checked_position(position), label, compared)
 
-    @in_turn_with
-    def _observe(self, told: tuple[Decision | str, float, bool]) -> None:
-        decision, loss, compared = told
-        if self._watch is None and self._plain and not compared and type(decision) is Decision:
-            key, waiting = decision[0], self._waiting.decisions
-            pending = waiting.get(key) if type(key) is str else None
+    @in_turn_by_place
+    def _observe(self, decision: Decision | str, loss: float, compared: bool) -> None:
+        if self._only_learns and not compared and type(decision) is Decision:
+            key, decisions = decision[0], self._waiting.decisions
+            pending = decisions.get(key) if type(key) is str else None
             if pending is not None and pending[0] is decision and pending[2] is None:
-                due, undo = self._running.undo(pending)
-                if due != NEVER:  # what `_settle` would do, with fewer calls
-                    self._unfinished = due, self._resettled, (key, loss, None), undo
-                    self._running.learn(pending[1], decision[5], loss, pending[3], key)
-                    del waiting[key]  # no call up to the end, so this is one step
-                    self._unfinished = None
-                    return
+                self._is_updating = True
+                self._running.learn(pending[1], decision[5], loss, pending[3], key)
+                del decisions[key]
+                self._is_updating = False
+                return
         pending = self._found(decision, compared)
         self._note_feedback(compared)
         self._settle(pending, loss)
@@ -805,29 +780,37 @@ class Learner(Guarded):
         labelled: tuple[LabelSums, int, Judgement] | None = None,
     ) -> None:
         """Learn a loss on a scale from 0 to 1; with labels, also their new sums, how many are missing, and what was judged."""
-        running, watch, key = self._running, self._watch, pending[0].id
+        running, watch, labels = self._running, self._watch, self._labels
+        key, judgement = pending[0].id, None
         if watch is not None:
             watch.keep_drawn(self._waiting, running)
-        due, undo = running.undo(pending)
-        self._unfinished = due, self._resettled, (key, loss, labelled), undo
+        self._is_updating = True
         running.settle(pending, loss)
-        if watch is None and due != NEVER and labelled is None:
-            del self._waiting.decisions[key]  # no call up to the end, so this is one step
-            self._unfinished = None
-        else:
-            self._commit(self._settled, key, loss, labelled)
-            if watch is not None:
-                self._judge_incumbent(watch)
-        if self._guard.rules:
+        del self._waiting.decisions[key]
+        if labelled is not None and labels is not None:
+            sums, missing, judgement = labelled
+            if sums is not labels.sums or missing != labels.missing:
+                labels.set_sums(sums, missing)
+            labels.judged.pop(key, None)
+        if watch is not None:
+            watch.settle(key, loss, judgement)
+        self._is_updating = False
+        if watch is not None:
+            self._judge_incumbent(watch)
+        if self._guard.has_rules:
             self._judge()
 
     # Labels
 
-    @in_turn_with
+    @in_turn_by_place
     def _observe_judged(
-        self, told: tuple[Decision | str, float | None, float | None, float | None, bool]
+        self,
+        decision: Decision | str,
+        judged: float | None,
+        position: float | None,
+        label: float | None,
+        compared: bool,
     ) -> None:
-        decision, judged, position, label, compared = told
         pending, labels = self._found(decision, compared), self._labels
         decision, key = pending[0], pending[0].id
         asked = decision.label_request
@@ -842,7 +825,7 @@ class Learner(Guarded):
         if label is None and asked.wanted:
             self._keep_drawn()
             missing = labels.fed(asked, said.loss, labels.rules.missing)
-            self._commit(self._expect, key, said, missing)
+            self._expect(key, said, missing)
             return
         sums = labels.sums if label is None else with_label(labels.sums, said.loss, label)
         loss = labels.fed(asked, said.loss, label)
@@ -870,7 +853,7 @@ class Learner(Guarded):
         self._keep_drawn()
         if self._watch is None:
             raise not_watched()
-        self._commit(self._watch.forget, key)
+        self._watch.forget(key)
 
     @in_turn
     def expire(self, decision: Decision | str, loss: float) -> None:
@@ -902,23 +885,6 @@ class Learner(Guarded):
         """Keep what is watched of new decisions, before they or the state change, are asked about or saved."""
         if self._watch is not None:
             self._watch.keep_drawn(self._waiting, self._running)
-
-    def _settled(
-        self, key: str, loss: float, labelled: tuple[LabelSums, int, Judgement] | None
-    ) -> None:
-        self._waiting.decisions.pop(key, None)
-        judgement, labels = None, self._labels
-        if labelled is not None and labels is not None:
-            sums, missing, judgement = labelled
-            if sums is not labels.sums or missing != labels.missing:
-                labels.set_sums(sums, missing)
-            labels.judged.pop(key, None)
-        if self._watch is not None:
-            self._watch.settle(key, loss, judgement)
-
-    def _resettled(self, *rest: Any) -> None:
-        self._running.start_round()  # an interrupted `Running.settle` may not have come to it
-        self._settled(*rest)
 
     def _preferred(self, preference: Preference, loss: object, reward: object) -> float:
         if loss is not None or reward is not None:
@@ -955,11 +921,10 @@ class Learner(Guarded):
         >>> learner.estimates().tolist()
         [1.8, 0.4]
         """
-        return self._replay((listed_records(records), unrandomised))
+        return self._replay(listed_records(records), unrandomised)
 
-    @in_turn_with
-    def _replay(self, given: tuple[list[Any], bool]) -> int:
-        records, unrandomised = given
+    @in_turn
+    def _replay(self, records: list[Any], unrandomised: bool) -> int:
         labels = self._labels
         how = self._arms, self._losses, labels is not None, self._running.contexts
         checked = [checked_record(place, record, *how) for place, record in enumerate(records)]
@@ -967,25 +932,19 @@ class Learner(Guarded):
             check_randomised(checked, self._arms, self._running)
         warn_of_unseen(checked, self._arms, self._running)  # first, since warnings may be errors
         self._keep_drawn()
-        watch = self._watch if self._watch is None else self._watch.copy()
+        watch = self._watch
         incumbent = self._guard.rules.incumbent is not None
-        self._unfinished = undone_by(self._running.undo_all(each.context for each in checked))
-        learned = None if labels is None else Labelling(labels.rules, labels.sums, labels.missing)
+        self._is_updating = True
         for record in checked:
-            loss = record.loss if learned is None else learned.learn_logged(record)
+            loss = record.loss if labels is None else labels.learn_logged(record)
             assert loss is not None
             self._running.learn_logged(record.arm, record.weight, loss, record.context)
             if watch is not None:
                 serial = self._running.serials.of_one(record.arm)
                 watch.replay(serial, record.weight, loss, record.rho, incumbent=incumbent)
-        self._commit(self._replayed, watch, learned)
+        self._is_updating = False
         self._judge()
         return len(checked)
-
-    def _replayed(self, watch: "Watch | None", learned: Labelling | None) -> None:
-        self._watch = watch
-        if learned is not None and self._labels is not None:
-            self._labels.set_sums(learned.sums, learned.missing)
 
     @in_turn
     def forget(self, decision: Decision | str) -> None:
@@ -1007,7 +966,9 @@ class Learner(Guarded):
             self._settle_missing(key)
             return
         self._keep_drawn()
-        self._commit(self._wait_for, [], self._waiting.made, [key], self._waiting.forgotten + 1)
+        self._is_updating = True
+        self._wait_for([], [key])
+        self._is_updating = False
 
     # Adding and retiring arms
 
@@ -1106,8 +1067,8 @@ class Learner(Guarded):
         >>> dc.FTPL().start(arms=4, seed=7).exploitation_probabilities().round(6).tolist()
         [0.25, 0.25, 0.25, 0.25]
         """
-        told = None if context is None and advice is None else (context, advice)
-        return self._law("exploitation_law", listed_available(available), told, guarded=guarded)
+        request = Request(context=context, advice=advice, available=listed_available(available))
+        return self._law("exploitation_law", request, guarded=guarded)
 
     def exploration_probabilities(
         self, *, context: Context | None = None, available: Iterable[Arm] | None = None
@@ -1123,19 +1084,20 @@ class Learner(Guarded):
         >>> learner.exploration_probabilities(available=[0, 2]).round(3).tolist()
         [0.5, 0.0, 0.5]
         """
-        told = None if context is None else (context, None)
-        return self._law("exploration_law", listed_available(available), told)
+        request = Request(context=context, available=listed_available(available))
+        return self._law("exploration_law", request)
 
     @in_turn
-    def _law(self, name: str, some: Listed, told: Told | None, *, guarded: bool = False) -> Floats:
-        part = self._part(some)
+    def _law(self, name: str, request: Request, *, guarded: bool = False) -> Floats:
+        subset = self._subsets.find(request.available)
+        part = None if subset is None else subset.places
         self._keep_evidence()
-        self._enter(told, new=False)
+        self._enter(request, new=False)
         # Before the law, whose copy of some arms may leave the context.
         good = self._good_enough() if guarded else ()
         segment = self._segment_at_hand()
         law = self._running.law(name, part)
-        if not guarded or not self._guard.rules:
+        if not guarded or not self._guard.has_rules:
             return law
         return self._guard.law(law, self._arms, part, good, segment)
 

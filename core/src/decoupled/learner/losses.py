@@ -1,15 +1,9 @@
 """Losses as a user gives them: losses or rewards in a range, preferences, and predictions."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
-import numpy as np
-
-from ..base.arrays import Floats, Ints
 from ..base.validation import as_loss, is_missing, is_number, kind_of, loss_ends, one_of
-from ..decision import ByArm
-from ..errors import LossError, Message, ParameterError, shown
-from .arms import ArmNames
+from ..errors import LossError, Message, shown
 
 UNKNOWN = "report the loss when it is known; feedback may come late, or never"
 
@@ -64,27 +58,6 @@ class LossRange(NamedTuple):
             rule, remedy = f"is {kind_of(value)}", f"give a number in [{self.low}, {self.high}]"
         raise LossError.of(name, value, rule, remedy)
 
-    def _predictions(
-        self, given: dict[Any, Any] | list[Any] | Floats, arms: ArmNames
-    ) -> tuple[Ints, Floats]:
-        """The places that have a prediction, and the predictions on a scale from 0 to 1."""
-        if isinstance(given, dict):
-            places = np.array([arms.place(name) for name in given], np.int64)
-            each = [
-                self.scaled_as(f"baseline[{name!r}]", loss, MISSING) for name, loss in given.items()
-            ]
-            return places, np.array(each, np.float64)
-        if len(given) != len(arms):
-            rule = f"must have one loss for each of {len(arms)} arms, and has {len(given)}"
-            raise ParameterError.of("baseline", given, rule, "give a mapping if only some have one")
-        if isinstance(given, np.ndarray):
-            outside = np.flatnonzero(~((given >= self.low) & (given <= self.high)))
-            if len(outside) > 0:  # this raises the error for the first of them
-                self.scaled_as(f"baseline[{outside[0]}]", float(given[outside[0]]), MISSING)
-            return np.arange(len(given)), (given - self.low) / (self.high - self.low)
-        each = [self.scaled_as(f"baseline[{i}]", value, MISSING) for i, value in enumerate(given)]
-        return np.arange(len(given)), np.array(each, np.float64)
-
 
 Preference: TypeAlias = Literal["explore", "tie", "exploit"]
 """Which of the two arms of a decision did better; "tie" if neither did."""
@@ -109,25 +82,3 @@ def preference_loss(preference: Preference, loss_range: tuple[float, float] = (0
     """
     low, high = LossRange.checked(loss_range)
     return low + _SCALED[one_of("preference", preference, PREFERENCES)] * (high - low)
-
-
-Predictions: TypeAlias = ByArm | Iterable[float]
-"""Losses that you expect: of some arms by name, or of all arms in order."""
-
-MISSING = "give a mapping that leaves out the arms without a prediction"
-
-
-def listed_predictions(given: Predictions) -> dict[Any, Any] | list[Any] | Floats:
-    """A user's predictions as a dictionary, a list, or an array of numbers. An iterator is consumed once."""
-    if isinstance(given, Mapping):
-        return dict(given)
-    if isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind in "fiu":
-        return given.astype(np.float64)
-    if (
-        isinstance(given, (str, bytes))
-        or not isinstance(given, Iterable)
-        or getattr(given, "ndim", 1) != 1
-    ):
-        rule = "must be a mapping from arms to losses, or a list of losses in the order of arms"
-        raise ParameterError.of("baseline", given, rule, "for example {'a': 0.3}")
-    return list(given)

@@ -1,4 +1,4 @@
-"""The decisions that await feedback, with everything their estimates will need, and pending work of a call. Arms are serials here."""
+"""The decisions that await feedback, with everything their estimates will need. Arms are serials here."""
 
 from collections.abc import Callable
 from itertools import islice
@@ -10,9 +10,8 @@ from ..base.arrays import Floats, Ints
 from ..decision import Arm, ContextualDecision, Decision, GuardedDecision, LabelRequest
 from ..errors import FeedbackError, shown
 
-# The arms that have a baseline, their baselines, and whether these may be any numbers, because a user predicted them or
-# the policy takes any; the baseline of all others is 0. Or LAW, and the chances with which arms were explored. Last, by the id of a decision, what else its update needs of the
-# state in which it was made: see `Baselines.kept`. (With a context, and in older states, by explored arm.)
+# The arms that have a baseline, their baselines, and whether the policy takes any numbers; the baseline of all others is 0. Or LAW, and the chances with which arms were explored. Last, by the id of a decision, what else its update needs of the
+# state in which it was made: see `Baselines.kept`. (With a context, by explored arm.)
 LAW = "law"
 Baseline: TypeAlias = tuple[Ints, Floats, bool | str, dict[str | int, list[float]]]
 
@@ -64,7 +63,7 @@ Pending: TypeAlias = tuple[Decision, int, Covered, Recorded]
 new_decision = tuple.__new__  # takes the kind and the fields; faster than the call of the kind
 
 
-def marked(
+def make_decision(
     fields: tuple[str, int, Arm | None, Arm, float | None, float],
     guarded: tuple[Arm, str] | None,
     why: tuple[Any, ...] | None,
@@ -231,34 +230,9 @@ class Waiting:
         for record in content["pending"]:
             key = record[0]
             about = checked_asked(asked[key]) if key in asked else None
-            decision = marked(record[:fields], guarded.get(key), None, about)
+            decision = make_decision(record[:fields], guarded.get(key), None, about)
             arm, covered, *place = record[fields:]
             some = tuple(covered) if isinstance(covered, list) else covered
             baseline = shared[place[0]] if place else None
             waiting.decisions[decision.id] = decision, arm, some, baseline
         return waiting
-
-
-# Pending work of a call, noted before it is done, so that an interrupt cannot leave half of it
-
-
-NEVER = 0.0  # rounds are numbered from 1
-
-# What is left of a call, which the next one makes up for if it was interrupted. A plain tuple, because every
-# observation makes one:
-# - the round in which the rest has to be done, because what cannot be repeated is done; in any other round, and if it
-#   is `NEVER`, the call is taken back; None if the rest has to be done in any case;
-# - what does the rest. It may be repeated: it sets things, and adds to nothing; and its arguments;
-# - what takes the call back; it may be repeated, too.
-Unfinished: TypeAlias = tuple[
-    float | None, Callable[..., object], tuple[Any, ...], Callable[[], object]
-]
-
-
-def nothing() -> None:
-    """Take back a call that has done nothing yet."""
-
-
-def undone_by(undo: Callable[[], object]) -> Unfinished:
-    """A call that is taken back if it is interrupted."""
-    return NEVER, undo, (), undo

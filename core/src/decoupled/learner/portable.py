@@ -14,7 +14,7 @@ from ..base.turns import in_turn
 from ..decision import Arm, Decision, LabelRequest
 from .guardrails import Guardrails
 from .learner import Learner
-from .pending import Waiting, baseline_from_json, baseline_to_json, checked_asked, marked
+from .pending import Waiting, baseline_from_json, baseline_to_json, checked_asked, make_decision
 from .saving import FORMAT, VERSION, WRITER, restoring, to_content
 from .saving import as_text as as_text
 
@@ -186,7 +186,7 @@ def from_columns(text: str, columns: dict[str, Any], chosen: Iterable[Sequence[A
         for place, (number, arm, baseline, about, fields) in enumerate(rest):
             name = f"{waiting.tag}-{number}"
             guarded: Any = fields[_FIELDS:] if len(fields) > _FIELDS else None
-            decision = marked((name, *fields[:_FIELDS]), guarded, None, about)
+            decision = make_decision((name, *fields[:_FIELDS]), guarded, None, about)
             if contexts is not None:
                 contexts.check(shared[baseline])
             waiting.decisions[name] = decision, arm, covered.get(place), shared[baseline]

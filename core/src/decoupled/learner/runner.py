@@ -1,7 +1,5 @@
 """A running policy: its state, its random stream, and the compiled calls on them."""
 
-from collections.abc import Iterable
-from functools import cached_property, partial
 from typing import Any, cast
 
 import numpy as np
@@ -10,16 +8,17 @@ from numpy.typing import NDArray
 from ..base.arrays import Floats, Ints, Words
 from ..base.validation import MOST_ROUNDS
 from ..kernels.dispatch import bound
-from ..kernels.lazy_numba import jit_disabled
 from ..kernels.random.stream import secret_of
 from ..kernels.state import ARMS, EVENTS, OBSERVED, State
 from ..policy import Baselines, ContextualDefinition, Definition
 from .arms import Serials
-from .context import Context, Contexts, Undo
-from .pending import LAW, NEVER, Baseline, Covered, Pending, Recorded, RoundBaseline, recorded
+from .context import Context, Contexts
+from .pending import LAW, Baseline, Covered, Pending, Recorded, RoundBaseline, recorded
+from .restriction import Restriction
 from .seeds import KeyDraws
 
 MOST_KEPT = 100_000_000  # numbers that pending decisions keep, one for each arm
+MOST_SCRATCH = 20_000  # arms in the states for some of them; one state may have more
 
 
 class Running:
@@ -55,9 +54,6 @@ class Running:
         self.has_baselines = self.baselines is not None and self.baselines.row is not None
         keeps = policy.contextual or self.has_baselines
         self.most_pending = max(MOST_KEPT // arms, 1) if keeps else MOST_ROUNDS
-        # Whether an update is one step, which no signal interrupts; and whether what comes before it changes only what
-        # is derived, even if baselines were predicted.
-        self._in_one_step = not (policy.in_python or policy.interpreted or jit_disabled())
         self._any_baseline = self.baselines is not None and self.baselines.are_free
         # The baselines of the decisions of this round, and the number of these decisions, or more if the baselines are
         # computed. A decision whose feedback comes before the next leaves the object for the next round.
@@ -68,9 +64,24 @@ class Running:
             self.contexts = Contexts(cast(ContextualDefinition, policy), state, self.calls.init)
         # The pending decisions of the learner, and the places of the scalars that they keep.
         self.pending: dict[str, Pending] = {}
+        # The id of the decision whose scalars to keep are those of the state; empty if they may be of none.
+        self.kept_of = ""
+        self.key_draws: KeyDraws | None = None
+        self.everyone = np.arange(arms)
+        # A state for each number of arms that decisions choose from, which is filled anew for each.
+        self._scratch: dict[int, tuple[Restriction, Running]] = {}
+        # Of the last decision among some arms: those that it could choose, and a mask of the others.
+        self._last_away: tuple[Covered, NDArray[np.bool_]] = (None, np.zeros(arms, np.bool_))
+        # The rows that are charged where an arm was not available.
+        if policy.cumulative is not None:
+            self._cumulative = self.layout.row(state, policy.cumulative)
+        if policy.contextual:
+            self._absent = self.layout.row(state, "absent")
         scalars = self.layout.all_scalars
         names = () if self.baselines is None else self.baselines.kept
-        self.kept = [scalars.index(name) for name in names if name in scalars]
+        kept = [scalars.index(name) for name in names if name in scalars]
+        self.kept = np.array(kept, np.int64)
+        self.keeps_scalars = len(kept) > 0
 
     @classmethod
     def fresh(cls, policy: Definition, arms: int, stream: Words) -> "Running":
@@ -87,52 +98,64 @@ class Running:
         self.state.scalars[EVENTS] = made + self.round - 1
 
     def only(self, part: Ints) -> "Running":
-        """A copy with only these arms, until something is learned; the learning rate stays that of all arms."""
-        form = self.policy.at(len(part))
-        state = self.layout.restrict(self.state, part, form.layout)
+        """The policy with only these arms, until the next call of this; the learning rate stays that of all arms."""
+        arms = len(part)
+        if arms not in self._scratch:
+            if sum(self._scratch) + arms > MOST_SCRATCH:
+                self._scratch.clear()
+            form = self.policy.at(arms)
+            restriction = Restriction(self.layout, form.layout, arms)
+            scratch = Running(
+                self.policy,
+                restriction.state,
+                self.stream,
+                self.serials.only(part),
+                form,
+                self.contexts,
+            )
+            self._scratch[arms] = restriction, scratch
+        restriction, scratch = self._scratch[arms]
+        if not restriction.is_of(part):
+            scratch.serials = self.serials.only(part)
+            if scratch.key_draws is not None:
+                scratch.key_draws.renumber(scratch.serials.of(scratch.everyone))
+        restriction.refill(self.state, part)
         if self.contexts is not None:
-            self.contexts.copy_context(part, state)
-        return Running(
-            self.policy, state, self.stream, self.serials.only(part), form, self.contexts
-        )
+            self.contexts.copy_context(part, restriction.state)
+        scratch.calls.init()
+        return scratch
 
     def draw_exploited(self, part: Ints | None, key: int | None) -> int:
         """Draw the arm to exploit, among some arms or all, or take the one of a key's word."""
         among = self if part is None else self.only(part)
-        judging = self.state.scalars[self.kept]  # of the last decision
-        drawn = among.calls.decide()[0] if key is None else among.keys.arm(key)
-        self.state.scalars[self.kept] = judging
+        if key is not None:
+            drawn = among.keys.arm(key)
+        elif self.keeps_scalars and part is None:
+            judging = self.state.scalars[self.kept]  # of the last decision
+            drawn = among.calls.decide()[0]
+            self.state.scalars[self.kept] = judging
+        else:
+            drawn = among.calls.decide()[0]
         return drawn if part is None else int(part[drawn])
 
-    @cached_property
+    @property
     def keys(self) -> KeyDraws:
         """What draws the arms of keys."""
-        return KeyDraws(
-            self.form, self.state, self.serials.of(np.arange(self.state.floats.shape[1]))
-        )
+        if self.key_draws is None:
+            self.key_draws = KeyDraws(self.form, self.state, self.serials.of(self.everyone).copy())
+        return self.key_draws
 
-    def baseline_of(
-        self, part: Ints | None, predicted: tuple[Ints, Floats] | None = None
-    ) -> Recorded:
-        """The baselines of decisions made now, None if all are 0.
+    def share_baseline(self) -> Recorded:
+        """The baselines of a decision among all arms that is made now. Decisions of the same round share them."""
+        if self.shared is None:
+            self.shared = RoundBaseline(self._own_baseline)
+        self.sharing += 1
+        return self.shared
 
-        Unavailable arms have none, and decisions of the same round share theirs. `predicted` replaces the policy's own
-        numbers, but only for arms to which the policy gives a baseline, and only up to the policy's bound.
-        """
-        if not self.has_baselines:
-            return None
-        if part is None and predicted is None:
-            if self.shared is None:
-                self.shared = RoundBaseline(self._own_baseline)
-            self.sharing += 1
-            return self.shared
-        some = self if part is None else self.only(part)
-        within, values = some.own_baselines().read(some.state)
-        places = within if part is None else part[within]
-        if predicted is not None:
-            most = some.own_baselines().largest(some.state)[within]
-            values = np.minimum(_replaced(places, values, *predicted), most)
-        return self._known(places, values, predicted is not None)
+    def read_baseline(self, part: Ints, scratch: "Running") -> Baseline | None:
+        """The baselines of a decision among some arms, None if all are 0. Unavailable arms have none."""
+        within, values = scratch.own_baselines().read(scratch.state)
+        return self._known(part[within], values)
 
     def own_baselines(self) -> Baselines:
         """The policy's baselines; only of a policy that has them."""
@@ -142,8 +165,8 @@ class Running:
     def _own_baseline(self) -> Baseline | None:
         self.sharing = max(self.sharing, 2)  # so that the next round has an object of its own
         if self.own_baselines().keep_law:
-            everyone = np.arange(self.state.floats.shape[1])
-            return self.serials.of(everyone), self.form.exploration_law(self.state), LAW, {}
+            law = self.form.exploration_law(self.state)
+            return self.serials.of(self.everyone), law, LAW, {}
         return self._known(*self.own_baselines().read(self.state))
 
     def record_baselines(self) -> None:
@@ -155,17 +178,21 @@ class Running:
         if shared is None or self.sharing == 0:
             return
         baseline = shared.get()
-        if baseline is None or not self.kept:
+        if baseline is None or not self.keeps_scalars:
             return
         for decision, serial, _, theirs in reversed(self.pending.values()):
             if decision.round != self.round:
                 break
             if theirs is shared and decision.id not in baseline[3]:
-                baseline[3][decision.id] = self._prepared(decision.id, serial)
+                if decision.id == self.kept_of:  # the last one: it is still in the state
+                    baseline[3][decision.id] = self.state.scalars[self.kept].tolist()
+                else:
+                    baseline[3][decision.id] = self._prepared(decision.id, serial)
 
     def _prepared(self, key: str, serial: int) -> list[float]:
         """What the decision with this id, made in this round, keeps of the state if it explores an arm."""
         place, scalars = self.serials.place(serial), self.state.scalars
+        self.kept_of = ""
         now = scalars.item(EVENTS)
         self.count_events(int(key.rpartition("-")[2]))
         self.own_baselines().prepare(self.state, 0 if place is None else place)
@@ -173,50 +200,16 @@ class Running:
         kept: list[float] = scalars[self.kept].tolist()
         return kept
 
-    def keep_with(self, baseline: Baseline, arm: int, key: str) -> None:
-        """Add to the baselines of a decision, some of which were predicted, what else it keeps of the state."""
-        self._restore_baseline(arm, baseline, key)
-        baseline[3][key] = self._prepared(key, self.serials.of_one(arm))
-        self.calls.init()  # the state's own baselines
-
-    def _known(self, places: Ints, values: Floats, predicted: bool = False) -> Baseline | None:
+    def _known(self, places: Ints, values: Floats) -> Baseline | None:
         """Baselines as a pending decision keeps them: by serial, and without zeros if those are no baselines."""
-        free = self._any_baseline
-        found = np.arange(len(values)) if free else np.flatnonzero(values)
+        if self._any_baseline:
+            return None if len(values) == 0 else (self.serials.of(places), values, True, {})
+        found = np.flatnonzero(values)
         if len(found) == 0:
             return None
-        return self.serials.of(places[found]), values[found], predicted or free, {}
+        return self.serials.of(places[found]), values[found], False, {}
 
     # Learning
-
-    def undo(self, pending: Pending) -> tuple[float, Undo]:
-        """The round after a `settle`, if its update is one step and the last to change the state; and what takes it back.
-
-        If so, a settle that has not come to the update has only written baselines, which are derived. Else it is `NEVER`.
-        """
-        _, serial, covered, baseline = pending
-        predicted = type(baseline) is tuple and baseline[2] and not self._any_baseline
-        if self._in_one_step and covered is None and not predicted:
-            gone = self.serials.kept is not None and self.serials.place(serial) is None
-            if not gone or self.policy.cumulative is not None:
-                return self._numbers[OBSERVED] + 2.0, self.calls.init
-        return NEVER, self.undo_all(recorded=baseline)
-
-    def undo_all(self, contexts: Iterable[Context | None] = (), recorded: Recorded = None) -> Undo:
-        """What takes back everything that is learned from now on, in these contexts and that of this record."""
-        scalars, floats, ints = self.state
-        names = len(self.layout.all_scalars)
-        state = State(scalars[:names].copy(), floats.copy(), ints.copy())
-        segments = None if self.contexts is None else self.contexts.undo(contexts, recorded)
-        return partial(self._restore, state, self.shared, segments)
-
-    def _restore(self, state: State, shared: RoundBaseline | None, segments: Undo | None) -> None:
-        for mine, saved in zip(self.state, state, strict=True):
-            mine[: len(saved)] = saved
-        self.shared = shared
-        self.sharing = max(self.sharing, 2)  # it may have been computed
-        if segments is not None:
-            segments()
 
     def settle(self, pending: Pending, loss: float) -> None:
         """Learn from the feedback of a decision, which may have explored an arm that was retired since."""
@@ -257,13 +250,14 @@ class Running:
         if not alone:
             self.record_baselines()
         if not current or (
-            self.kept and not alone
+            self.keeps_scalars and not alone
         ):  # the state may have what another decision keeps
             known = recorded(baseline)
             if known is None:
                 self.own_baselines().clear(self.state)
             else:
                 self._restore_baseline(arm, known, key)
+        self.kept_of = ""
         self.calls.update(arm, weight, loss)
         self.sharing = 0
         if not alone:  # else no decision has the object any more, and the next round takes it
@@ -288,28 +282,20 @@ class Running:
     def _restore_baseline(self, arm: int, baseline: Baseline, decision: str) -> None:
         """Write a decision's baselines where the update of the arm reads them."""
         serials, values, free, kept = baseline
-        places, found = self.serials.places(serials)
-        values = values[found]
-        mine = kept.get(decision, kept.get(self.serials.of_one(arm)))
+        if self.serials.kept is None:
+            places = serials
+        else:
+            places, found = self.serials.places(serials)
+            values = values[found]
+        mine = kept.get(decision)
         if free == LAW:
             if mine is not None:
                 self.state.scalars[self.kept] = mine
             same = len(places) == len(serials) == self.state.floats.shape[1]
             self.own_baselines().recall_law(self.state, places, values, same)
             return
-        if free and not self._any_baseline:
-            # The update may rely on a property of the policy's own baselines, such as one amount for all. So it gets
-            # the baseline of the explored arm only, and the others are added here.
-            others = places != arm
-            self.layout.row(self.state, str(self.policy.cumulative))[places[others]] += values[
-                others
-            ]
-            self.calls.init()
-            places, values = places[~others], values[~others]
         self.own_baselines().write(self.state, places, values)
-        if mine is not None and len(mine) == len(
-            self.kept
-        ):  # another form, or an older state, keeps less
+        if mine is not None and len(mine) == len(self.kept):  # another form keeps less
             self.state.scalars[self.kept] = mine
 
     def _charge_absent(self, covered: Covered, loss: float) -> None:
@@ -317,20 +303,25 @@ class Running:
         if self.policy.cumulative is None:
             return
         if self.contexts is not None:  # the update charges them, in each of its ladders
-            self.layout.row(self.state, "absent")[~self._could_choose(covered)] = 1.0
+            self._absent[self._was_away(covered)] = 1.0
             return
-        self.record_baselines()
-        self.layout.row(self.state, self.policy.cumulative)[~self._could_choose(covered)] += loss
+        if self.has_baselines:
+            self.record_baselines()
+        np.add(self._cumulative, loss, out=self._cumulative, where=self._was_away(covered))
+        self.kept_of = ""
         self.calls.init()
 
-    def _could_choose(self, covered: Covered) -> NDArray[np.bool_]:
-        """A mask of the arms that a decision could choose."""
-        chosen = np.full(self.state.floats.shape[1], covered is None)
+    def _was_away(self, covered: Covered) -> NDArray[np.bool_]:
+        """A mask of the arms that a decision could not choose."""
+        if covered is self._last_away[0]:
+            return self._last_away[1]
+        away = np.full(self.state.floats.shape[1], covered is not None)
         if isinstance(covered, tuple):
-            chosen[self.serials.places(np.array(covered, np.int64))[0]] = True
+            away[self.serials.places(np.array(covered, np.int64))[0]] = False
         elif covered is not None:
-            chosen[: self.serials.first_from(covered)] = True
-        return chosen
+            away[: self.serials.first_from(covered)] = False
+        self._last_away = covered, away
+        return away
 
     def _current_baseline(self, covered: Covered) -> Baseline:
         """The baselines that the state has now, of the arms that a decision could choose.
@@ -339,7 +330,7 @@ class Running:
         depends on the loss would bias the estimates.
         """
         places, values = self.own_baselines().read(self.state)
-        chosen = self._could_choose(covered)[places]
+        chosen = ~self._was_away(covered)[places]
         return self.serials.of(places[chosen]), values[chosen], False, {}
 
     def _observe_removed_arm(self, weight: float, loss: float) -> None:
@@ -416,13 +407,3 @@ class Running:
         probabilities = np.zeros(self.state.floats.shape[1])
         probabilities[part] = self.only(part).law(name, None)
         return probabilities
-
-
-def _replaced(places: Ints, values: Floats, others: Ints, new_values: Floats) -> Floats:
-    """The values at `places`, replaced by a new value if `others` contains the place."""
-    if len(others) == 0:
-        return values
-    by_place = np.argsort(others)
-    found = np.searchsorted(others, places, sorter=by_place)
-    match = by_place[np.minimum(found, len(others) - 1)]
-    return np.where(others[match] == places, new_values[match], values)

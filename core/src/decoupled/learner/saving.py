@@ -76,18 +76,6 @@ def _row(values: Floats) -> list[float] | str:
 
 
 COUNTS = ("counts", "seen")  # how often something was seen, as floats
-# What older states do not have; `init` fills what must not be 0.
-OPTIONAL = (
-    *("precedence", "recent_weight", "recent_sums", "recent_centred_sums", "recent_fade"),
-    *(
-        "past_raw_error",
-        "past_centred_error",
-        "recent_raw_error",
-        "recent_centred_error",
-        "error_count",
-    ),
-    *("version", "rung_loss_5"),
-)
 LARGEST = 1e150  # above everything that can be learned, and its square is finite
 
 
@@ -150,8 +138,10 @@ def _restored(content: dict[str, Any], policy: Definition) -> Parts:
 
 def _state(content: dict[str, Any], policy: Definition, arms: int) -> State:
     layout = policy.at(arms).layout
-    missing = {name: [0.0] * (1 if name in layout.scalars else arms) for name in OPTIONAL}
-    learned = {**missing, **content["learned"]}
+    learned = content["learned"]
+    if learned.keys() != set(layout.learned):
+        rule = "what it says was learned is not what this version of the policy learns"
+        raise StateError(f"state: {rule}; start anew and replay the log")
     rows = {name: _numbers(name, learned[name]) for name in layout.learned}
     for name, values in rows.items():  # before anything is made for so many arms
         shape = (
@@ -177,7 +167,7 @@ def _state(content: dict[str, Any], policy: Definition, arms: int) -> State:
 
 def _remembered(content: dict[str, Any], whole: int, forgets: bool) -> float:
     """The round of the policy, which is below the learner's `whole` round if it forgets."""
-    remembered = content.get("remembered_round", float(whole))
+    remembered = content["remembered_round"]
     sound = isinstance(remembered, float) and (
         1.0 <= remembered <= whole if forgets else remembered == whole
     )

@@ -87,9 +87,10 @@ def encoded(key: str) -> bytes:
 
 
 class KeyedCalls(NamedTuple):
-    """Machine code from a key to an arm: where its text goes, the hash of that, and the arm of the hash."""
+    """Machine code from a key to an arm: its text and where that is, the hash of it, and the arm of the hash."""
 
     text: Any
+    address: int
     hash: Prepared
     serve: Prepared
 
@@ -118,7 +119,11 @@ class KeyDraws:
             hashing.prepared(text, self._secret),
             serving.prepared(*draw.arguments, self._serials),
         )
-        return KeyedCalls(text, *prepared)
+        return KeyedCalls(text, text.ctypes.data, *prepared)
+
+    def renumber(self, serials: Ints) -> None:
+        """Draw by other serial numbers of as many arms."""
+        self._serials[:] = serials
 
     def word(self, key: str) -> int:
         """The word of a key."""
@@ -126,7 +131,7 @@ class KeyDraws:
         padded = text.ljust(len(text) // 8 * 8 + 8, b"\0")
         if self._calls is None:
             return int(key_word(np.frombuffer(padded, np.uint64), self._secret, len(text)))
-        memmove(self._calls.text.ctypes.data, padded, len(padded))
+        memmove(self._calls.address, padded, len(padded))
         return self._calls.hash(len(text))
 
     def arm(self, word: int) -> int:

@@ -60,9 +60,6 @@ class Watch:
         self._law: tuple[object, Floats] | None = (
             None  # of the last draw, with the state it belongs to
         )
-        # The decision on its way from the queue to the sequences, how many each of these had before, and how many were left
-        # out and judged.
-        self._place: tuple[str, list[int], list[int], int] | None = None
         # What was observed since an incumbent was set, if that is not all: by decisions that were not in the queue then.
         self.trial: Sequences | None = None
         self.before: set[str] = set()
@@ -170,7 +167,7 @@ class Watch:
     # Deciding
 
     def keep_drawn(self, waiting: Waiting, running: Running) -> None:
-        """Put the decisions made since the last call into the queue; this may be repeated.
+        """Put the decisions made since the last call into the queue.
 
         What is kept of them depends on the state, and they must be pending, so call this before either changes.
         """
@@ -199,10 +196,11 @@ class Watch:
             self.put(pending, self.serials[decision.exploit], law, born)
             self.made = number
             self._release()
-        self._release()
+        if not new:
+            self._release()
 
     def note_batch(self, keys: Sequence[str]) -> None:
-        """Note that these decisions are made together, before they are put into the queue; this may be repeated."""
+        """Note that these decisions are made together, before they are put into the queue."""
         if self.spares_batches:
             for place, key in enumerate(keys[:-1], 1):
                 self.later[key] = len(keys) - place
@@ -256,21 +254,21 @@ class Watch:
     # Learning
 
     def settle(self, key: str, loss: float, judgement: Judgement | None = None) -> None:
-        """Take the feedback of a decision; this may be repeated. If it is too late, it changes nothing."""
+        """Take the feedback of a decision. If it is too late, it changes nothing."""
         seen = self.queue.get(key)
         if seen is not None:
             if judgement is not None:
                 self.judgements[key] = judgement
-            self.queue[key] = seen._replace(loss=loss)
+            self.queue[key] = Observation._make((*seen[:2], loss, *seen[3:]))
         self._release()
 
     def note_judged(self, key: str, judgement: Judgement) -> None:
-        """Take what a judge said of a decision that awaits its label; this may be repeated."""
+        """Take what a judge said of a decision that awaits its label."""
         if key in self.queue:
             self.judgements[key] = judgement
 
     def forget(self, key: str) -> None:
-        """Give up a decision, which will have no feedback any more; this may be repeated."""
+        """Give up a decision, which will have no feedback any more."""
         seen = self.queue.get(key)
         if seen is None:
             self.later.pop(key, None)
@@ -284,7 +282,7 @@ class Watch:
         return None if loss is None else seen._replace(loss=loss)
 
     def _release(self) -> None:
-        """Add decisions to the sequences, as far as all earlier ones are settled; this may be repeated."""
+        """Add decisions to the sequences, as far as all earlier ones are settled."""
         while self.queue:
             key = next(iter(self.queue))
             seen = self.queue[key]
@@ -300,46 +298,46 @@ class Watch:
             self.segment_of.pop(key, None)
 
     def _add(self, key: str, seen: Observation | None) -> None:
-        sequences = self.sequences
-        is_tried = key not in self.before
-        trial = self.trial if is_tried else None
-        place = self.segment_of.get(key, -1)
-        segment = (self.segments or {}).get(place)
-        segment_trial = (self.trials or {}).get(place) if is_tried else None
-        if segment is not None:
-            self.unjudged.add(place)
-        kept = [each for each in (sequences, trial, segment, segment_trial) if each is not None]
-        if self._place is None or self._place[0] != key:
-            judged = 0 if self.judge is None else self.judge.count
-            self._place = (
-                key,
-                [each.observed for each in kept],
-                [each.left_out for each in kept],
-                judged,
-            )
-        _, numbers, left_out, judged = self._place
-        if seen is None:
-            for each, before in zip(kept, left_out, strict=True):
-                if each.left_out == before:
-                    each.leave_out()
-        else:
-            if (
-                seen.law is not None and len(seen.law) < sequences.count
-            ):  # arms that came later: no chance
-                seen = seen._replace(law=np.pad(seen.law, (0, sequences.count - len(seen.law))))
-            pooled = seen._replace(law=None) if self.mixes_laws else seen
-            for each, number in zip(kept, numbers, strict=True):
-                is_of_segment = each is segment or each is segment_trial
-                each.add_once(number, seen if is_of_segment else pooled)
-            if self.judged is not None and self.judge is not None and key in self.judgements:
-                (loss, position), label, fallback = self.judgements[key]
-                self.judged.add_once(judged, pooled._replace(loss=loss, rho=1.0))
-                missing = label is None and fallback is not None
-                self.judge.add_once(judged, seen.explore, loss, label, position, is_missing=missing)
-            if self.lookout is not None:
-                self.lookout.take(numbers[0], seen, sequences)
+        """Add a decision to each of the sequences that it counts for, or leave it out there."""
+        number = self.sequences.observed
+        own = self._sequences_of(key)
         if self.released is not None:
             self.released[key] = seen
+        if seen is None:
+            for each in (self.sequences, self.trial if key not in self.before else None, *own):
+                if each is not None:
+                    each.leave_out()
+            return
+        if seen.law is not None and len(seen.law) < self.sequences.count:
+            # Arms that came later had no chance.
+            missing = self.sequences.count - len(seen.law)
+            seen = seen._replace(law=np.pad(seen.law, (0, missing)))
+        pooled = seen._replace(law=None) if self.mixes_laws else seen
+        self.sequences.add(pooled)
+        if self.trial is not None and key not in self.before:
+            self.trial.add(pooled)
+        for each in own:
+            each.add(seen)
+        if self.judged is not None and self.judge is not None and key in self.judgements:
+            (loss, position), label, fallback = self.judgements[key]
+            self.judged.add(pooled._replace(loss=loss, rho=1.0))
+            is_missing = label is None and fallback is not None
+            self.judge.add_once(self.judge.count, seen.explore, loss, label, position, is_missing)
+        if self.lookout is not None:
+            self.lookout.take(number, seen, self.sequences)
+
+    def _sequences_of(self, key: str) -> list[Sequences]:
+        """The sequences of a decision's own segment, if any are kept."""
+        if self.segments is None:
+            return []
+        place = self.segment_of.get(key, -1)
+        own = []
+        if place in self.segments:
+            self.unjudged.add(place)
+            own.append(self.segments[place])
+        if self.trials is not None and place in self.trials and key not in self.before:
+            own.append(self.trials[place])
+        return own
 
     def take_released(self) -> dict[str, Observation | None]:
         """What came out of the queue since the last call, by the ids of decisions; from the first call on."""

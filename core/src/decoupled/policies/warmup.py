@@ -43,14 +43,11 @@ def steps(policy: Policy, arms: int = 2) -> Iterator[None]:
     yield
     learner.observe(decision, 0.5)
     yield
-    if (
-        policy.baselines is not None
-        and policy.baselines.row is not None
-        and policy.cumulative is not None
-    ):
-        # A decision with predictions keeps more of the state than others do, as one whose feedback is late does.
-        learner.observe(learner.decide(baseline={learner.arms[0]: 0.5}), 0.5)
-        yield
+    # A decision whose feedback is late keeps more of the state than others do.
+    late, prompt = learner.decide(count=2)
+    learner.observe(prompt, 0.5)
+    learner.observe(late, 0.5)
+    yield
     learner.exploitation_probabilities()
     yield
     learner.exploration_probabilities()

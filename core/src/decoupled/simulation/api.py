@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ..base.files import write_atomically
-from ..base.sigint import held_while_compiling
 from ..base.validation import one_of, whole_number
 from ..environments import Environment
 from ..errors import ParameterError
@@ -139,7 +138,7 @@ def run_plan(
 
     keep_curves = curves == "runs" or (curves == "auto" and numbers <= MOST_NUMBERS)
     collector = ResultCollector(plan, keep_curves=keep_curves)
-    with held_while_compiling(), pool as started:
+    with pool as started:
         for finished, result in execute(plan, size, store, started, note):
             collector.add(finished, result)
     results = collector.results()

@@ -16,6 +16,7 @@ from decoupled.policies import (
     TsallisINF,
 )
 
+from . import options
 from .timing import Ratio, race
 
 POLICIES: tuple[Policy, ...] = (
@@ -32,7 +33,6 @@ CONTEXTUAL = (
     ContextualLadder(segments=("segment",)),
     ContextualLadder(numbers=tuple(f"x{place}" for place in range(20))),
 )
-KEYED: tuple[Policy, ...] = (FTPL(), Ladder(), TsallisINF())
 
 
 def pair(
@@ -40,7 +40,6 @@ def pair(
     arms: int,
     *,
     watched: bool = False,
-    key: str | None = None,
     contexts: Sequence[Mapping[str, Any]] = (),
 ) -> Callable[[], None]:
     """A call that decides and observes once, on random losses with one good arm; each request has the next context."""
@@ -50,7 +49,7 @@ def pair(
     coming: Iterator[Mapping[str, Any] | None] = cycle(contexts or (None,))
 
     def step() -> None:
-        decision = learner.decide(key=key, context=next(coming))
+        decision = learner.decide(context=next(coming))
         learner.observe(
             decision, loss=float(luck.random() < (0.3 if decision.explore == 0 else 0.5))
         )
@@ -92,21 +91,18 @@ def river_pair(arms: int) -> Callable[[], None]:
 
 
 def measure(repetitions: int = 15) -> Iterator[Ratio]:
-    """One line per policy and number of arms, and what it costs to serve by key, in a context, and to watch."""
+    """One line per policy and number of arms, and what each option costs as a multiple of the same without it."""
     for name, ours, rival, theirs in cases():
         yield race(name, ours, rival, theirs, calls=1_024, repetitions=repetitions)
+    yield from options.measure(repetitions)
 
 
 def cases() -> Iterator[tuple[str, Callable[[], None], str, Callable[[], None]]]:
     """What is timed, each with its rival."""
-    few = ARMS[0]
     for arms in ARMS:
         for policy in POLICIES:
             name = f"{policy.label} decide + observe, K = {arms}"
             yield name, pair(policy, arms), "river Exp3 pull + update", river_pair(arms)
-    for policy in KEYED:
-        name = f"{policy.label} decide + observe, with a key, K = {few}"
-        yield name, pair(policy, few, key="session-17"), "without a key", pair(policy, few)
     for contextual in CONTEXTUAL:
         name = f"{contextual.label}: decide + observe, 57 segments, K = 2"
         in_context = pair(contextual, 2, contexts=requests(contextual, 57))

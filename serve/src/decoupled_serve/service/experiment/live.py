@@ -9,14 +9,14 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from decoupled.base import pack_ints, unpack_ints
 from decoupled.client import ReplayError
 from decoupled.decision import Arm, Decision, Mode, Served
-from decoupled.learner import Budget, Guardrails, Learner, LossRange, Meter, Told, place_in_stream
+from decoupled.learner import Budget, Guardrails, Learner, LossRange, Meter, place_in_stream
 from decoupled.policies import Policy
 
 from .context import (
@@ -45,6 +45,7 @@ from .records import (
 from .settings import as_settings
 
 R = TypeVar("R", bound=DecisionRecord)
+ContextAndAdvice: TypeAlias = tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]
 REMEDY = "run `decoupled doctor` on the store, or restore a backup"
 _KEPT_UP = 64  # rows; by their numbers, so that a replay does the same
 UNLIMITED = 10**9  # the service expires old decisions itself; its learner must not forget any
@@ -280,7 +281,7 @@ class LiveExperiment:
         self,
         mode: Mode,
         arms: list[Arm] | None,
-        told: Told,
+        told: ContextAndAdvice,
         key: str | None,
         logged: Decided | None,
     ) -> Decision:
@@ -293,10 +294,10 @@ class LiveExperiment:
             self._served(logged), available=arms, context=told[0], advice=told[1]
         )
 
-    def _exploited(self, arms: list[Arm] | None, told: Told, key: str | None) -> Served:
+    def _exploited(self, arms: list[Arm] | None, told: ContextAndAdvice, key: str | None) -> Served:
         return self.learner.exploit(key=key, available=arms, context=told[0], advice=told[1])
 
-    def told(self, attached: Annotations) -> Told:
+    def told(self, attached: Annotations) -> ContextAndAdvice:
         """The context and the advice of a decision as a contextual policy takes them; nothing for others."""
         if not self.contextual:
             return None, None
