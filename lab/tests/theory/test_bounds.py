@@ -306,9 +306,11 @@ def test_theorem_e3() -> None:
 
 def test_where_a_bound_falls_below_its_horizon() -> None:
     assert bounds.useful_from(lambda horizon: 5.0) == 6
-    first = {
-        arms: bounds.useful_from(lambda t, k=arms: bounds.theorem_e2(t, k)) for arms in (8, 64)
-    }  # type: ignore[misc]
+
+    def first_useful(arms: int) -> int:
+        return bounds.useful_from(lambda horizon: bounds.theorem_e2(horizon, arms))
+
+    first = {arms: first_useful(arms) for arms in (8, 64)}
     assert first == {8: 4_727, 64: 68_972}
     for arms, horizon in first.items():
         assert bounds.theorem_e2(horizon, arms) < horizon

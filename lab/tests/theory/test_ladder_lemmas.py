@@ -290,6 +290,7 @@ def test_the_second_moment_of_the_conditional_probability() -> None:
 
 
 def test_errors_name_the_argument() -> None:
+    valid: dict[str, Any] = {"estimates": [0.0, 1.0], "eta": 1.0, "losses": [0.0, 1.0]}
     for options, match in (
         ({"losses": [1.0]}, "losses"),
         ({"losses": [1.0, 2.0]}, "losses"),
@@ -298,6 +299,4 @@ def test_errors_name_the_argument() -> None:
         ({"rungs": [0.5]}, "rungs"),
     ):
         with pytest.raises(dc.ParameterError, match=match):
-            theory.inspect_round(
-                **{"estimates": [0.0, 1.0], "eta": 1.0, "losses": [0.0, 1.0]} | options
-            )  # type: ignore[arg-type]
+            theory.inspect_round(**(valid | options))

@@ -223,9 +223,8 @@ def test_rejudge_says_how_often_judges_agree_with_people(start: Start) -> None:
     ):  # people mostly prefer the explored answer, where the judge said the other
         pair, _ = service.pairs.lease("local", "chats", "ann").result()
         assert pair is not None
-        row = service.pairs._opened.run(
-            "SELECT explored_first FROM pairs WHERE lease = ?", (pair.lease,)
-        )  # type: ignore[union-attr]
+        store: Any = service.pairs._opened
+        row = store.run("SELECT explored_first FROM pairs WHERE lease = ?", (pair.lease,))
         choice: Any = "first" if row[0][0] else "second"
         service.pairs.label(
             "local", "chats", "ann", pair.lease, "tie" if number == 0 else choice

@@ -1,4 +1,4 @@
-"""The numbers of a context, and where the state of a contextual policy has what a learner writes and reads."""
+"""The numbers of a context, and the places of a contextual policy's state that a learner uses."""
 
 from typing import Any, NamedTuple
 
@@ -15,7 +15,8 @@ class ContextPlaces(NamedTuple):
         numbers: the place of the first number of a context, among the scalars.
         advice: the first row of advice.
         kept_scalars: the scalars that are kept of every segment, in order.
-        kept_rows: the rows of floats that are kept of every segment, in order. The first has the sums of the losses.
+        kept_rows: the rows of floats that are kept of every segment, in order. The first has the
+            sums of the losses.
     """
 
     scalars: Any

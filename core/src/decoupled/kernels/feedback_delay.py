@@ -1,11 +1,14 @@
-"""Feedback in the round loop: at once, or late, lost or rare. See `simulation.traffic` for the rules in words.
+"""Feedback in the round loop: at once, or late, lost or rare.
 
-A pending decision keeps what its update needs: the explored arm, its weight, its loss, and what the state held
-for it when it was made (the rows in `FeedbackQueue.kept`). The slots of a ring hold the pending decisions, as many as
-the longest delay can have. Each slot also heads the list of those that arrive in its round, the oldest first.
+See `simulation.traffic` for the rules in words.
 
-The random numbers of these rules are addressed by round and purpose instead of drawn in a row, so no rule moves the
-numbers of another, and none touches the losses or the policy's draws.
+A pending decision keeps what its update needs: the explored arm, its weight, its loss, and what the
+state held for it when it was made (the rows in `FeedbackQueue.kept`). The slots of a ring hold the
+pending decisions, as many as the longest delay can have. Each slot also heads the list of those
+that arrive in its round, the oldest first.
+
+The random numbers of these rules are addressed by round and purpose instead of drawn in a row, so
+no rule moves the numbers of another, and none touches the losses or the policy's draws.
 """
 
 import math
@@ -48,7 +51,7 @@ class Rules(NamedTuple):
 
 
 class FeedbackQueue(NamedTuple):
-    """Feedback that is late, lost or not asked for: the rules of one run, and room for its pending decisions."""
+    """Feedback that is late, lost or not asked for: the rules, and the pending decisions."""
 
     rules: Rules
     kept: Ints  # three counts, then the places of scalars, rows of floats and rows of ints
@@ -97,7 +100,7 @@ def clear(queue: FeedbackQueue) -> None:
 
 @compiled
 def _copy(state: State, queue: FeedbackQueue, slot: int, keep: bool) -> None:
-    """Keep what the update of a decision will need of the state, or write it back where the update reads it."""
+    """Keep what the update of a decision will need of the state, or write it back for it."""
     kept, arms = queue.kept, state.floats.shape[1]
     scalars, floats, ints = kept[0], kept[1], kept[2]
     column = OWN_FLOATS
@@ -128,7 +131,7 @@ def _copy(state: State, queue: FeedbackQueue, slot: int, keep: bool) -> None:
 def _enqueue(
     state: State, queue: FeedbackQueue, t: int, arm: int, weight: float, loss: float
 ) -> None:
-    """Put the decision of round t into the list of the round in which its feedback arrives, if it does."""
+    """Put the decision of round t into the list of the round in which its feedback arrives."""
     rules, key, ints = queue.rules, queue.key, queue.ints
     slots = ints.shape[0]
     slot = t % slots
@@ -157,7 +160,7 @@ def _clear_queue(queue: FeedbackQueue) -> None:
 def _queue_feedback(
     queue: FeedbackQueue, params: Any, state: State, t: int, arm: int, weight: float, loss: float
 ) -> bool:
-    """Let the feedback of a round that explores wait, and learn what arrives, in the order of the decisions."""
+    """Let the feedback of a round wait, and learn what arrives, in the order of the decisions."""
     has_explored = explores(queue.rules, queue.key, t)
     if has_explored:
         _enqueue(state, queue, t, arm, weight, loss)

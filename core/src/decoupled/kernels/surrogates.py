@@ -1,8 +1,9 @@
-"""The paper's surrogate probabilities, in rank order: the smaller of what an arm's gap and its rank allow.
+"""The paper's surrogate probabilities: the smaller of what an arm's gap and its rank allow.
 
-The limit of a rank, rank ** -exponent, comes from a table that is the same for all runs. On a CPU the table is a row of
-the state. On a GPU the threads of a block share one table in shared memory. That leaves room in fast memory for the
-states of a third more runs of 64 arms, which makes a round a quarter faster.
+The limit of a rank, rank ** -exponent, comes from a table that is the same for all runs. On a CPU
+the table is a row of the state. On a GPU the threads of a block share one table in shared memory.
+That leaves room in fast memory for the states of a third more runs of 64 arms, which makes a round
+a quarter faster.
 """
 
 from importlib import import_module
@@ -20,13 +21,14 @@ def surrogates(
 ) -> None:
     """Fill q in rank order: (1 + eta * gap) ** -exponent, limited by the rank.
 
-    If `sharing` is above 0, arms with equal estimates share their limits evenly, so no arm gains by its number.
+    If `sharing` is above 0, arms with equal estimates share their limits evenly, so no arm gains by
+    its number.
     """
     lowest = ranked[0]
     done, ties = 0, 0  # most often there are no ties, so they are only counted here
     if exponent == 2.0:
-        # Divisions dominate a round with many arms, and one serves two: 1/x = y * (1 / (x * y)). At 256 arms this makes
-        # a round a fifth faster.
+        # Divisions dominate a round with many arms, and one serves two: 1/x = y * (1 / (x * y)). At
+        # 256 arms this makes a round a fifth faster.
         half = len(ranked) // 2
         for k in range(half):
             x = 1.0 + eta * (ranked[k] - lowest)
@@ -88,9 +90,9 @@ def limited_surrogates(
     surrogates(ranked, floats[row], eta, exponent, sharing, out)
 
 
-# An array of length 0 in shared memory is as large as the launch says. It may hold another policy's values, so it is
-# always refilled: every thread of a block writes the same numbers. Not `strict`, because a lambda cannot have the
-# annotations of its overload.
+# An array of length 0 in shared memory is as large as the launch says. It may hold another policy's
+# values, so it is always refilled: every thread of a block writes the same numbers. Not `strict`,
+# because a lambda cannot have the annotations of its overload.
 
 
 @overload(fill_limits, target="cuda", strict=False)

@@ -1,14 +1,14 @@
-"""Exact probabilities by quadrature: of the perturbed leader, and of the smallest of several Beta variables.
+"""Exact probabilities by quadrature, of the perturbed leader and of the smallest Beta variable.
 
-Arm i wins with probability w_i = integral of f(z + v_i) * prod_{j != i} F(z + v_j) over z, where v is eta times the
-gaps. As functions of s = log z all factors are analytic and vary on the scale 1 / alpha for any gaps, so Gauss-Legendre
-panels of that width converge geometrically.
+Arm i wins with probability w_i = integral of f(z + v_i) * prod_{j != i} F(z + v_j) over z, where v
+is eta times the gaps. As functions of s = log z all factors are analytic and vary on the scale 1 /
+alpha for any gaps, so Gauss-Legendre panels of that width converge geometrically.
 
-Every integral here is a sum over the same nodes of the product of all F times a function of the arms' *hazards* f / F.
-All summands are positive, so small probabilities keep their digits.
+Every integral here is a sum over the same nodes of the product of all F times a function of the
+arms' *hazards* f / F. All summands are positive, so small probabilities keep their digits.
 
-For Beta variables the quadrature is adaptive: P(i is smallest) = integral over [0, 1] of f_i(x) * prod_{j != i} S_j(x),
-with S the survival function.
+For Beta variables the quadrature is adaptive: P(i is smallest) = integral over [0, 1] of f_i(x) *
+prod_{j != i} S_j(x), with S the survival function.
 """
 
 import math
@@ -89,15 +89,16 @@ def _add_law(
 
 
 def winner_law(shifts: Floats, alpha: float, frechet: bool) -> Floats:
-    """The law w for shifts v = eta * gap (the smallest is 0) and Pareto(alpha) or Frechet(alpha) perturbations.
+    """The law w for shifts v = eta * gap (the smallest is 0), with Pareto(alpha) or Frechet(alpha).
 
-    The absolute error is below 1e-12 for any shifts; the cost is about 450 evaluations per arm (Frechet 510). So there
-    may not be more than `MOST_ARMS`, for which it takes half a second.
+    The absolute error is below 1e-12 for any shifts; the cost is about 450 evaluations per arm
+    (Frechet 510). So there may not be more than `MOST_ARMS`, for which it takes half a second.
     """
     if len(shifts) > MOST_ARMS:
         raise UnsupportedError(
-            f"arms: there are {len(shifts):,}, and exact probabilities of a perturbed leader are computed for at most "
-            f"{MOST_ARMS:,}, because many more take minutes; name the arms you ask about with available=[...]"
+            f"arms: there are {len(shifts):,}, and exact probabilities of a perturbed leader are "
+            f"computed for at most {MOST_ARMS:,}, because many more take minutes; name the arms "
+            "you ask about with available=[...]"
         )
     law = np.zeros(len(shifts))
     _add_law(shifts, alpha, frechet, grid(len(shifts), alpha, frechet), np.empty(len(shifts)), law)
@@ -121,8 +122,8 @@ _MOST_HALVINGS = 60
 def smallest_beta_law(a: Floats, b: Floats) -> Floats:
     """The probability that each of the independent Beta(a_i, b_i) is the smallest; a, b >= 1.
 
-    The absolute error is below 1e-12 for parameters up to thousands, and 1e-9 for millions, where the logarithm of a
-    density loses digits. Variables with equal parameters are computed once.
+    The absolute error is below 1e-12 for parameters up to thousands, and 1e-9 for millions, where
+    the logarithm of a density loses digits. Variables with equal parameters are computed once.
     """
     # Loaded here, because a policy that never asks for its law needs no SciPy.
     with needed_for("exact probabilities of ThompsonSampling"):

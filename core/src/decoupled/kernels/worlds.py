@@ -65,7 +65,7 @@ class RoundContexts(NamedTuple):
 
 
 class ContextWorld(NamedTuple):
-    """Recorded losses without noise, and a context in every round, which the policy sees first, as in a learner."""
+    """Recorded losses without noise, and a context in every round, which the policy sees first."""
 
     table: Table
     best: int  # the arm that regret is against
@@ -101,8 +101,9 @@ register_world(
 class AdversaryWorld(NamedTuple):
     """An adversary that answers past plays, with Bernoulli losses.
 
-    Regret needs the best arm of the whole run, which is known only at its end: see `against_best`. Until then, the loop
-    records the loss suffered, and `arm_losses` is what each arm would have cost on the same losses.
+    Regret needs the best arm of the whole run, which is known only at its end: see `against_best`.
+    Until then, the loop records the loss suffered, and `arm_losses` is what each arm would have
+    cost on the same losses.
     """
 
     params: Any

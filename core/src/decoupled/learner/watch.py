@@ -322,7 +322,9 @@ class Watch:
             (loss, position), label, fallback = self.judgements[key]
             self.judged.add(pooled._replace(loss=loss, rho=1.0))
             is_missing = label is None and fallback is not None
-            self.judge.add_once(self.judge.count, seen.explore, loss, label, position, is_missing)
+            self.judge.add_once(
+                self.judge.count, seen.explore, loss, label, position, is_missing=is_missing
+            )
         if self.lookout is not None:
             self.lookout.take(number, seen, self.sequences)
 

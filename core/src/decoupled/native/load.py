@@ -175,12 +175,12 @@ def allow_shipped(kind: type, functions: Iterable[Any]) -> bool:
 
 
 def name_kind(kind: type) -> None:
-    """Let a type of this package tell machine code apart; what is compiled for it belongs to the sources of the library."""
+    """Let a type of this package name machine code, which is compiled from its sources."""
     _names[kind] = name_of(kind)
 
 
 def shipped_types(arguments: tuple[Any, ...]) -> tuple[type, ...]:
-    """The types of the arguments for which shipped code is allowed, also of those within a named tuple."""
+    """The types of the arguments for which shipped code is allowed, also within named tuples."""
     kinds: list[type] = []
     for argument in arguments:
         if type(argument) in _names:
