@@ -175,7 +175,7 @@ PARAMS = (
     *vector("outer_prior", MOST_RUNGS),
     *vector("outer_kind", MOST_RUNGS),
 )
-Params = cast(Any, namedtuple("Params", PARAMS))  # type: ignore[misc]
+Params = cast(Any, namedtuple("Params", PARAMS))
 P = places_of(PARAMS)
 _INNER = len(ladder_state.PARAMS)
 

@@ -147,5 +147,5 @@ PARAMS = (
     *vector("rate", MOST_RUNGS),
     *vector("prior", MOST_RUNGS),
 )
-Params = cast(Any, namedtuple("Params", PARAMS))  # type: ignore[misc]
+Params = cast(Any, namedtuple("Params", PARAMS))
 P = places_of(PARAMS)
