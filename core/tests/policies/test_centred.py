@@ -29,7 +29,7 @@ STRATA = dc.CentredFTPL(c=0.5, exploit_c=3.0, gate=0.5, mean_rate=0.2, ranking="
 def test_feedback_in_any_order_teaches_what_the_twin_learns(
     policy: dc.CentredFTPL, arms: int
 ) -> None:
-    twin = centred_twin(policy, arms)
+    twin: Any = centred_twin(policy, arms)
     learner, generator = policy.start(arms, seed=1), np.random.default_rng(0)
     waiting: list[tuple[dc.Decision, Floats]] = []
     covered = set()
