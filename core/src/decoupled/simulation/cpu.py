@@ -31,6 +31,11 @@ class BlockResult(NamedTuple):
     Attributes:
         regret: of each run at the checkpoints, runs x checkpoints.
         plays: how often each arm was exploited and explored in all runs, 2 x arms.
+
+    Two runs of ten rounds with two arms:
+
+    >>> BlockResult(np.array([[0.5, 1.0], [0.5, 2.0]]), np.array([[3, 17], [10, 10]])).plays.sum(axis=1).tolist()
+    [20, 20]
     """
 
     regret: Floats

@@ -31,7 +31,17 @@ BLOCK_SECONDS = 0.5  # what a block should take: long beside its overhead, short
 
 
 class Block(NamedTuple):
-    """Runs `first` to `last - 1` of one policy."""
+    """Runs `first` to `last - 1` of one policy.
+
+    Attributes:
+        policy: the place of the policy in the plan.
+        first: the number of the first run.
+        last: the number after that of the last run.
+
+    >>> block = Block(policy=0, first=5, last=8)
+    >>> block.last - block.first
+    3
+    """
 
     policy: int
     first: int
