@@ -14,11 +14,12 @@ from ..environments import Environment
 from ..environments.base import Adversary
 from ..errors import ParameterError
 
-A_ROUND = (
-    16  # bytes: the number of its row in the table of losses, and a copy while that is checked
-)
-A_RUN = 24  # bytes: its regret, for every policy, while results are put together
-A_CHECKPOINT = 100  # bytes: a number of Python's, its place in arrays, and its text in the plan
+# Bytes of a round: the number of its row in the table of losses, and a copy while that is checked.
+A_ROUND = 16
+# Bytes of a run: its regret, for every policy, while results are put together.
+A_RUN = 24
+# Bytes of a checkpoint: a number of Python's, its place in arrays, and its text in the plan.
+A_CHECKPOINT = 100
 
 
 def checked_sizes(
@@ -109,16 +110,16 @@ def find_outside(replay: Callable[[Ints], Floats], rounds: Ints, sums: Floats) -
 
 
 def _out_of_range(rounds: Ints, sums: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    # Written so that NaN is out of range.
+    """Whether the sum of each arm's losses is not possible after so many rounds; NaN is out of range too."""
     return ~((sums >= 0.0) & (sums <= rounds[:, None]))
 
 
-def outside_range(environment: Environment, found: Outside | None = None) -> ParameterError:
+def outside_range(environment: Environment, outside: Outside | None = None) -> ParameterError:
     """Error for an adversary whose losses leave [0, 1]; a GPU does not know where."""
     name = type(environment).__name__
-    if found is None:
+    if outside is None:
         remedy = "fix the adversary (device='cpu' says for which arm, and when)"
         return ParameterError(f"{name}.losses: went outside [0, 1]; {remedy}")
-    where = f"with {found.loss:.12g} for arm {found.arm} at t = {found.t}"
+    where = f"with {outside.loss:.12g} for arm {outside.arm} at t = {outside.t}"
     remedy = "fix the adversary, such as with out[arm] = min(1.0, ...)"
     return ParameterError(f"{name}.losses: went outside [0, 1], {where}; {remedy}")

@@ -31,20 +31,20 @@ def sees_context(policy: Policy, environment: Environment) -> bool:
 
 
 def check_context(
-    policies: Sequence[Policy], world: Environment, device: str, traffic: Traffic
+    policies: Sequence[Policy], environment: Environment, device: str, traffic: Traffic
 ) -> None:
     """Raise an error if these cannot be simulated in this environment, or on this device."""
     for policy in policies:
-        if not isinstance(world, ContextTable):
+        if not isinstance(environment, ContextTable):
             if isinstance(policy, Baseline):
-                rule = f"{policy.label} reads a context, and {type(world).__name__} has none"
+                rule = f"{policy.label} reads a context, and {type(environment).__name__} has none"
                 raise UnsupportedError(f"policies: {rule}; use environments.ContextTable")
             continue
-        if sees_context(policy, world):
-            _check_columns(policy, world)
-        elif world.order == "given":
+        if sees_context(policy, environment):
+            _check_columns(policy, environment)
+        elif environment.order == "given":
             continue  # a table of losses like any other
-        what = policy.label if policy.contextual else f"order = {world.order!r}"
+        what = policy.label if policy.contextual else f"order = {environment.order!r}"
         if device != "cpu":
             raise UnsupportedError(
                 f"device = {device!r}: cannot play {what}; leave it out, for the CPU"

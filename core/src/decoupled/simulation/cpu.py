@@ -31,6 +31,11 @@ class BlockResult(NamedTuple):
     Attributes:
         regret: of each run at the checkpoints, runs x checkpoints.
         plays: how often each arm was exploited and explored in all runs, 2 x arms.
+
+    Two runs of ten rounds with two arms:
+
+    >>> BlockResult(np.array([[0.5, 1.0], [0.5, 2.0]]), np.array([[3, 17], [10, 10]])).plays.sum(axis=1).tolist()
+    [20, 20]
     """
 
     regret: Floats
@@ -216,17 +221,17 @@ def checked_table(environment: Environment, horizon: int) -> Table:
     table = environment.table(horizon)
     rows = np.ascontiguousarray(table.rows, np.float64)
     row_at = np.ascontiguousarray(table.row_at, np.int64)
-    name = type(environment).__name__
-    what, found = f"{name}.table({horizon})", ""
+    what = f"{type(environment).__name__}.table({horizon})"
+    problem = ""
     if (
         rows.ndim != 2
         or rows.shape[1] != environment.arms
         or not ((rows >= 0.0) & (rows <= 1.0)).all()
     ):
-        found = f"rows, of shape {rows.shape}: must be rows x {environment.arms} arms of losses in [0, 1]"
+        problem = f"rows, of shape {rows.shape}: must be rows x {environment.arms} arms of losses in [0, 1]"
     elif row_at.shape != (horizon,) or row_at.min() < 0 or row_at.max() >= len(rows):
         rule = f"must be a row number from 0 to {len(rows) - 1} for each of {horizon} rounds"
-        found = f"row_at, of shape {row_at.shape}: {rule}"
-    if found:
-        raise ParameterError(f"{what}.{found}; fix the environment")
+        problem = f"row_at, of shape {row_at.shape}: {rule}"
+    if problem:
+        raise ParameterError(f"{what}.{problem}; fix the environment")
     return table._replace(rows=rows, row_at=row_at)

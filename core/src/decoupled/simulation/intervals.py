@@ -31,9 +31,8 @@ def interval(values: Floats, level: float) -> tuple[float, float, float, float]:
 def paired(differences: Floats, level: float) -> dict[str, float]:
     """The mean difference, its interval, and the p-value of a paired t test."""
     mean, error, low, high = interval(differences, level)
-    if (
-        error == 0.0
-    ):  # the same difference in every run, such as none for a policy compared with itself
+    # The same difference in every run, such as none for a policy compared with itself.
+    if error == 0.0:
         chance = 1.0 if mean == 0.0 else 0.0
     else:
         chance = 2.0 * float(_student_t().sf(abs(mean) / error, len(differences) - 1))

@@ -31,7 +31,17 @@ BLOCK_SECONDS = 0.5  # what a block should take: long beside its overhead, short
 
 
 class Block(NamedTuple):
-    """Runs `first` to `last - 1` of one policy."""
+    """Runs `first` to `last - 1` of one policy.
+
+    Attributes:
+        policy: the place of the policy in the plan.
+        first: the number of the first run.
+        last: the number after that of the last run.
+
+    >>> block = Block(policy=0, first=5, last=8)
+    >>> block.last - block.first
+    3
+    """
 
     policy: int
     first: int
@@ -75,7 +85,9 @@ class Plan:
     def digest(self) -> str:
         """A hash of the plan and of the code that runs it, so that results of other code are not reused."""
         code = [
-            _source_of(part) for each in (*self.policies, self.environment) for part in _parts(each)
+            _source_of(part)
+            for description in (*self.policies, self.environment)
+            for part in _parts(description)
         ]
         content = json.dumps([source_digest(), code, self.to_dict()], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
@@ -198,8 +210,8 @@ def checkpoint_rounds(wanted: Checkpoints, horizon: int) -> tuple[int, ...]:
         return _spaced(wanted.get("count", DEFAULT_CHECKPOINTS), spacing, horizon)
     if isinstance(wanted, str) or not isinstance(wanted, Iterable):
         return _spaced(wanted, "linear", horizon)
-    listed = [whole_number("checkpoints", each, 1, "give round numbers") for each in wanted]
-    if any(each > horizon for each in listed):
+    listed = [whole_number("checkpoints", number, 1, "give round numbers") for number in wanted]
+    if max(listed, default=horizon) > horizon:
         rule = f"must not exceed horizon = {horizon}"
         raise ParameterError.of("checkpoints", max(listed), rule, "drop it, or raise the horizon")
     return tuple(sorted({*listed, horizon}))
@@ -214,34 +226,37 @@ def _spaced(count: object, spacing: str, horizon: int) -> tuple[int, ...]:
     return tuple(sorted({*np.round(rounds).astype(int).clip(1, horizon).tolist(), horizon}))
 
 
-def _check_plain(each: Description) -> None:
+def _check_plain(description: Description) -> None:
     """A user's own policy or environment must be a value: hashable, and made of plain parameters."""
     try:
-        hash(each)
-        json.dumps([each.label, each.to_dict()], allow_nan=False)
+        hash(description)
+        json.dumps([description.label, description.to_dict()], allow_nan=False)
     except (TypeError, ValueError) as error:
         rule = f"has a parameter that is not a plain value ({error})"
         remedy = "use numbers, strings and tuples of them"
-        raise ParameterError(f"{type(each).__name__}: {rule}; {remedy}") from None
+        raise ParameterError(f"{type(description).__name__}: {rule}; {remedy}") from None
 
 
-def _parts(each: Description) -> list[Description]:
+def _parts(description: Description) -> list[Description]:
     """A description, and any that is a parameter of it."""
-    values = [getattr(each, field.name) for field in fields(each)]  # type: ignore[arg-type]
-    return [
-        each,
-        *(part for value in values if isinstance(value, Description) for part in _parts(value)),
-    ]
+    parts = [description]
+    for field in fields(description):  # type: ignore[arg-type]
+        value = getattr(description, field.name)
+        if isinstance(value, Description):
+            parts.extend(_parts(value))
+    return parts
 
 
-def _source_of(each: Description) -> str:
+def _source_of(description: Description) -> str:
     """The source of a description's class, if it is from outside this package, and of its compiled functions."""
-    kind = type(each)
+    kind = type(description)
     if is_ours(kind):
         return ""
-    functions = () if getattr(each, "in_python", False) else getattr(each, "functions", ())
+    sources: list[Any] = [kind]
+    if not getattr(description, "in_python", False):
+        sources.extend(function.py_func for function in getattr(description, "functions", ()))
     try:
-        return "".join(inspect.getsource(part) for part in (kind, *(f.py_func for f in functions)))
+        return "".join(inspect.getsource(source) for source in sources)
     except (OSError, TypeError):  # typed at a prompt: nothing to tell versions apart by
         return ""
 

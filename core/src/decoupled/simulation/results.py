@@ -151,10 +151,10 @@ class Results:
         [True, False]
         """
         try:
-            found = Environment.from_dict(self.specification["environment"])
+            environment = Environment.from_dict(self.specification["environment"])
         except ParameterError:
             return False
-        return not isinstance(found, Adversary)
+        return not isinstance(environment, Adversary)
 
     def _label(self, policy: Policy | str) -> str:
         label = policy.label if isinstance(policy, Policy) else policy
@@ -194,8 +194,8 @@ class Results:
         if not self.has_segments:
             rule = "rounds had no context in these results; simulate with environments.ContextTable"
             raise UnsupportedError(f"segment_regret: {rule}")
-        found: Floats = self.final_regret(policy) + self._values("available")
-        return found
+        regret: Floats = self.final_regret(policy) + self._values("available")
+        return regret
 
     def summary(self, against: Policy | str | None = None, level: float = 0.95) -> "pd.DataFrame":
         """A table of final regret, one row per policy.
@@ -398,9 +398,12 @@ class Results:
         >>> results.names({"FTPL": "the paper's"})
         ["the paper's", 'EXP3']
         """
-        known = {key: self._label(key) for key in labels} if isinstance(labels, Mapping) else {}
+        label_of: dict[Any, str] = {}
+        if isinstance(labels, Mapping):
+            label_of = {key: self._label(key) for key in labels}
         short = zip(self.labels, self.short_labels, strict=True)
-        return renamed({label: NAMES.get(label, name) for label, name in short}, labels, known)
+        names = {label: NAMES.get(label, name) for label, name in short}
+        return renamed(names, labels, label_of)
 
     def _bands(self, band: Band) -> "Floats | Sequence[Floats | None]":
         """The band of every policy, one after the other."""

@@ -18,12 +18,15 @@ Labels: TypeAlias = Mapping[Any, str] | Sequence[str]
 """Names of policies in figures: by policy or by label, or one for each in order."""
 
 
-def renamed(names: dict[str, str], labels: Labels | None, known: Mapping[Any, str]) -> list[str]:
-    """The names by label, with those replaced that `labels` gives; `known` has the label of each of its keys."""
+def renamed(names: dict[str, str], labels: Labels | None, label_of: Mapping[Any, str]) -> list[str]:
+    """The names by label, with those replaced that `labels` gives; `label_of` has the label of each of its keys."""
     if labels is None:
         return list(names.values())
     if isinstance(labels, Mapping):
-        chosen = list((names | {known[key]: name for key, name in labels.items()}).values())
+        replaced = dict(names)
+        for key, name in labels.items():
+            replaced[label_of[key]] = name
+        chosen = list(replaced.values())
     elif isinstance(labels, str) or not isinstance(labels, Sequence) or len(labels) != len(names):
         rule = f"must be a dictionary, or a list of {len(names)} names"
         raise ParameterError.of(

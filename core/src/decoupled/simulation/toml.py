@@ -34,6 +34,7 @@ class _Text(NamedTuple):
     def error(
         self, message: object, key: str, table: str | None = None, number: int = 0
     ) -> ParameterError:
+        """An error that names the line of a key."""
         return ParameterError(f"{self.name}, line {self.line_of(key, table, number)}: {message}")
 
     def line_of(self, key: str, table: str | None = None, number: int = 0) -> int:
@@ -81,8 +82,8 @@ def read_specification(path: str | os.PathLike[str]) -> list[Plan]:
 
 def _first_word(error: Exception) -> str:
     """The parameter that an error is about: its message starts with it."""
-    found = re.match(r"\w+", str(error))
-    return found.group() if found else ""
+    word = re.match(r"\w+", str(error))
+    return word.group() if word else ""
 
 
 def _check_keys(text: _Text, values: dict[str, Any]) -> None:
@@ -104,11 +105,11 @@ def _described(
         raise text.error(f"{table} must be a list of tables; write [[{table}]] above it", table)
     if not entries:
         raise text.error(f"{table} is an empty list; name at least one", table)
-    found = []
+    descriptions = []
     for number, entry in enumerate(entries):
         if "name" not in entry:
-            known = near_name("", list(family.known()))
-            raise text.error(f"this {table} has no name; {known}", "name", table, number)
+            names = near_name("", list(family.known()))
+            raise text.error(f"this {table} has no name; {names}", "name", table, number)
         for key in [key for key, value in entry.items() if value == []]:
             raise text.error(f"{key} is an empty list; give at least one value", key, table, number)
         for key in FILES:
@@ -117,10 +118,11 @@ def _described(
         for choice in _sweep(entry, family):
             try:
                 _import_module_of(choice["name"], folder)
-                found.append(_family(family, choice["name"]).from_dict(choice))
+                kind = _family(family, choice["name"])
+                descriptions.append(kind.from_dict(choice))
             except (ParameterError, FileNotFoundError) as error:
                 raise text.error(error, _key_of(choice, error), table, number) from None
-    return found
+    return descriptions
 
 
 def _import_module_of(name: object, folder: Path) -> None:
@@ -160,7 +162,7 @@ def _sweep(entry: dict[str, Any], family: type[Description]) -> list[dict[str, A
     """Every combination of listed values; a parameter whose value is a list sweeps over a list of lists."""
     name = entry.get("name")
     if isinstance(name, list):
-        return [choice for each in name for choice in _sweep({**entry, "name": each}, family)]
+        return [choice for one in name for choice in _sweep({**entry, "name": one}, family)]
     kind = _family(family, name).find(name)
     depths = {field.name: field.metadata.get("depth", 0) for field in fields(kind)} if kind else {}  # type: ignore[arg-type]
     choices = []
@@ -168,12 +170,14 @@ def _sweep(entry: dict[str, Any], family: type[Description]) -> list[dict[str, A
         sweeps = isinstance(value, list) and _depth(value) > depths.get(key, 0)
         values = value if sweeps else [value]
         # A policy within a policy is a table, whose lists sweep as well.
-        nested = [
-            _sweep(each, family) if isinstance(each, dict) and "name" in each else [each]
-            for each in values
-        ]
-        choices.append([(key, each) for some in nested for each in some])
-    return [dict(each) for each in itertools.product(*choices)]
+        variants: list[Any] = []
+        for option in values:
+            if isinstance(option, dict) and "name" in option:
+                variants.extend(_sweep(option, family))
+            else:
+                variants.append(option)
+        choices.append([(key, variant) for variant in variants])
+    return [dict(choice) for choice in itertools.product(*choices)]
 
 
 def _depth(value: object) -> int:

@@ -33,7 +33,7 @@ from .switches import switches_of
 cuda: Any = toolkit()  # must be a global of this module, because the simulator replaces it here
 
 _making, _compiling = Lock(), Lock()
-_made: dict[tuple[Any, ...], "Kernel"] = {}
+_kernels: dict[tuple[Any, ...], "Kernel"] = {}
 
 
 class Kernel:
@@ -89,18 +89,19 @@ def kernel_for(
     values = common_values(policy.params(), switches_of(policy.params_type).constants)
     key = kernel_key(policy, environment, shape, noise, late)
     with _making:
-        if key not in _made:
+        if key not in _kernels:
             code = [policy.params_type, *policy.functions]
             if adversary is None:
-                made, what = _table_kernel(shape, values, late, noise), policy.label
+                function = _table_kernel(shape, values, late, noise)
+                what = policy.label
             else:
-                made = _adaptive_kernel(shape, values, late)
+                function = _adaptive_kernel(shape, values, late)
                 what = f"{policy.label} with {adversary.label}"
                 code += [adversary.params_type, *adversary.functions]
-            _made[key] = Kernel(
-                _jit(made, registers(shape), keep=is_ours(*code)), 8 * shape.arms, what
+            _kernels[key] = Kernel(
+                _jit(function, registers(shape), keep=is_ours(*code)), 8 * shape.arms, what
             )
-        return _made[key]
+        return _kernels[key]
 
 
 def kernel_key(
@@ -212,22 +213,44 @@ def _table_kernel(shape: Shape, values: tuple[float, ...], is_late: bool, noise_
         me = cuda.grid(1)
         if is_late:
             key = cuda.local.array(2, uint64)
-            kept, slots = pending[2][:, :, me], pending[3][:, :, me]
-            queue = FeedbackQueue(pending[0], pending[1], kept, slots, key)
+            own_floats = pending[2][:, :, me]
+            own_ints = pending[3][:, :, me]
+            queue = FeedbackQueue(
+                rules=pending[0], kept=pending[1], floats=own_floats, ints=own_ints, key=key
+            )
         for number in range(me, regret.shape[0], cuda.gridsize(1)):
             fill_stream(pool, first + number, 0, noise)
             fill_stream(pool, first + number, 1, draws)
             begin(state, initial, draws)
-            mine = regret[number]
             if is_late:
                 fill_stream(pool, first + number, KEY, key)
-                late_run = Run(
-                    known, state, draws, world, queue, horizon, checkpoints, mine, played
+                play_rounds(
+                    Run(
+                        params=known,
+                        state=state,
+                        draws=draws,
+                        world=world,
+                        feedback=queue,
+                        horizon=horizon,
+                        checkpoints=checkpoints,
+                        regret=regret[number],
+                        plays=played,
+                    )
                 )
-                play_rounds(late_run)
             else:
-                run = Run(known, state, draws, world, Direct(), horizon, checkpoints, mine, played)
-                play_rounds(run)
+                play_rounds(
+                    Run(
+                        params=known,
+                        state=state,
+                        draws=draws,
+                        world=world,
+                        feedback=Direct(),
+                        horizon=horizon,
+                        checkpoints=checkpoints,
+                        regret=regret[number],
+                        plays=played,
+                    )
+                )
         add_counts(played, plays)
 
     return play_table
@@ -271,11 +294,22 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...], is_late: bool) -> 
         memory = Memory(remembered[:memory_floats], counted[:memory_ints])
         me = cuda.grid(1)
         would_have_cost = arm_losses[me]
-        world = AdversaryWorld(adversary, memory, noise, local, losses, sums, would_have_cost)
+        world = AdversaryWorld(
+            params=adversary,
+            memory=memory,
+            noise=noise,
+            scratch=local,
+            losses=losses,
+            arm_sums=sums,
+            arm_losses=would_have_cost,
+        )
         if is_late:
             key = cuda.local.array(2, uint64)
-            kept, slots = pending[2][:, :, me], pending[3][:, :, me]
-            queue = FeedbackQueue(pending[0], pending[1], kept, slots, key)
+            own_floats = pending[2][:, :, me]
+            own_ints = pending[3][:, :, me]
+            queue = FeedbackQueue(
+                rules=pending[0], kept=pending[1], floats=own_floats, ints=own_ints, key=key
+            )
         for number in range(me, regret.shape[0], cuda.gridsize(1)):
             for place in range(memory_floats):
                 remembered[place] = first_floats[place]
@@ -289,15 +323,33 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...], is_late: bool) -> 
             suffered = regret[number]
             if is_late:
                 fill_stream(pool, first + number, KEY, key)
-                late_run = Run(
-                    known, state, draws, world, queue, horizon, checkpoints, suffered, played
+                play_rounds(
+                    Run(
+                        params=known,
+                        state=state,
+                        draws=draws,
+                        world=world,
+                        feedback=queue,
+                        horizon=horizon,
+                        checkpoints=checkpoints,
+                        regret=suffered,
+                        plays=played,
+                    )
                 )
-                play_rounds(late_run)
             else:
-                run = Run(
-                    known, state, draws, world, Direct(), horizon, checkpoints, suffered, played
+                play_rounds(
+                    Run(
+                        params=known,
+                        state=state,
+                        draws=draws,
+                        world=world,
+                        feedback=Direct(),
+                        horizon=horizon,
+                        checkpoints=checkpoints,
+                        regret=suffered,
+                        plays=played,
+                    )
                 )
-                play_rounds(run)
             if not against_best(checkpoints, would_have_cost, suffered):
                 outside[0] = 1
         add_counts(played, plays)
