@@ -17,7 +17,8 @@ import numpy as np
 import decoupled as dc
 from decoupled.builder import catalogue
 from decoupled.environments.base import Adversary
-from decoupled.inference.sequences import Sequences, _packed
+from decoupled.inference.adding import pack_observations
+from decoupled.inference.sequences import Sequences
 from decoupled.inference.sums import Observation
 from decoupled.kernels import dispatch, feedback_delay, rounds, winner_law
 from decoupled.kernels.betting import ArmTotals, add_observations
@@ -179,7 +180,7 @@ def common_calls() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     yield (
         "add_observations",
         add_observations,
-        (_packed(sums, seen), by_arm, sums.pairs.totals(), 0),
+        (pack_observations(sums, seen), by_arm, sums.pairs.totals(), 0),
     )
     yield (
         "merge_groups",

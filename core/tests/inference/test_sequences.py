@@ -13,8 +13,9 @@ import pytest
 from decoupled.base.packed import pack_floats, pack_ints, unpack_floats, unpack_ints
 from decoupled.errors import ArmError, LossError, ParameterError, StateError
 from decoupled.inference import Interval, Sequences, lower_difference, lower_mean, regret
+from decoupled.inference.adding import add_all
 from decoupled.inference.boundary import BETS, GUESSES
-from decoupled.inference.sequences import AT_ONCE, add_all
+from decoupled.inference.sequences import AT_ONCE
 from decoupled.inference.sums import Observation, Sums, share_of_batch
 from decoupled.kernels.betting import OTHER_ROUNDS, ROUNDS
 from support.interrupts import at_every_point

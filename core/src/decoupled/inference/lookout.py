@@ -75,7 +75,7 @@ class Lookout:
     """Says whether the best arm is decided, and raises an alarm when it becomes worse than a rival.
 
     Until the first alarm it goes by the sequences of the watch. Each alarm begins sequences of its
-    own, anew. `every` is at most the mean number of looks until a false alarm.
+    own. `every` is at most the mean number of looks until a false alarm.
     """
 
     def __init__(self, every: float) -> None:

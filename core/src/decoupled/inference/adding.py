@@ -1,0 +1,120 @@
+"""Add observations to the sums of confidence sequences, in their order.
+
+How many are added at once makes no difference, to the last bit: what an observation adds, and what
+it settles, depends on those before it alone.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..base.arrays import Floats
+from ..kernels import betting as at
+from ..kernels.betting import ArmTotals, Observed, add_observations
+from .comparisons import difference_now, look, looks_apart, note_best
+from .sums import Observation, Sums
+
+_MOST_NUMBERS = 1_000_000  # in the laws that are held at once
+
+
+def add_all(sums: Sums, observations: Sequence[Observation], before: int) -> None:
+    """Add observations; there were so many before them."""
+    at_once = max(1, _MOST_NUMBERS // len(sums.batch))
+    has_looks = looks_apart(sums)
+    start = 0
+    while start < len(observations):
+        end = min(start + at_once, len(observations))
+        if has_looks:
+            end = min(end, max(sums.next_look - before, start + 1))
+        _add(sums, observations[start:end])
+        start = end
+        if has_looks and before + end >= sums.next_look:
+            # A look costs more than an observation, so looks become rarer.
+            sums.next_look = before + end + max(25, (before + end) // 10)
+            look(sums)
+
+
+def _add(sums: Sums, observations: Sequence[Observation]) -> None:
+    """Add observations, and settle the pairs whose bets have won enough on the way."""
+    packed = pack_observations(sums, observations)
+    arms = ArmTotals(sums.moments, sums.counts, sums.rounds, sums.flow)
+    pairs = sums.pairs.totals()
+    start = 0
+    while start < len(observations):
+        start = add_observations(packed, arms, pairs, start)
+        for worse, better in sums.pairs.reached():
+            if (worse, better) not in sums.settled:
+                sums.settle(worse, better, difference_now(sums, worse, better, drift=True))
+            note_best(sums, better)
+
+
+def pack_observations(sums: Sums, observations: Sequence[Observation]) -> Observed:
+    """The observations as compiled code takes them."""
+    rows: list[tuple[int, ...]] = []
+    numbers: list[tuple[float, ...]] = []
+    laws: list[Floats] = []
+    live = set(sums.live)
+    for observation in observations:
+        row, number = _pack(sums, observation, live, laws)
+        rows.append(row)
+        numbers.append(number)
+    return Observed(
+        rows=np.array(rows, np.int64),
+        numbers=np.array(numbers),
+        laws=np.array(laws) if laws else np.empty((0, len(sums.batch))),
+    )
+
+
+def _pack(
+    sums: Sums, observation: Observation, live: set[int], laws: list[Floats]
+) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """A row of `Observed.rows` and one of `Observed.numbers`. A law that it needs is put into
+    `laws`, and the rounds of an observation that not every arm was available in are counted.
+    """
+    arms = len(sums.batch)
+    has_weight = observation.weight is not None
+    available = observation.available
+    if observation.weight == 1.0:  # no other arm had a chance
+        available = (observation.explore,)
+    serves = observation.exploit is not None
+    is_whole = available is None or len(available) >= arms or live.issubset(available)
+    places: list[int] = []
+    if not has_weight:
+        serves = serves and sums.coupled  # what was exploited is what was seen
+    elif not is_whole and available is not None:
+        places = sorted(available)
+        sums.counts[places, at.OTHER_ROUNDS] += 1
+        # Otherwise the exploited arm had no chance to be explored.
+        serves = observation.exploit in places
+    law_row = -1
+    share = 0.0
+    if len(sums.pairs.owners) == 0:  # pairs are not followed
+        pass
+    elif observation.law is not None:
+        law_row = len(laws)
+        laws.append(observation.law)
+    elif has_weight and is_whole:
+        share = 1.0 / sums.contenders
+    elif has_weight and len(places) > 1:
+        law_row = len(laws)
+        share = 1.0 / len(places)
+        laws.append(np.bincount(places, minlength=arms).astype(np.float64))
+    return (
+        (
+            observation.explore,
+            -1 if observation.exploit is None else observation.exploit,
+            law_row,
+            has_weight,
+            has_weight and is_whole,
+            serves,
+            sums.coupled,
+        ),
+        (
+            0.0 if observation.weight is None else observation.weight,
+            observation.loss,
+            share,
+            share / sums.width,
+            observation.loss if sums.width == 1.0 else 0.5 + sums.width * (observation.loss - 0.5),
+            observation.rho,
+        ),
+    )
