@@ -146,19 +146,19 @@ def test_serials_find_their_places() -> None:
     for _ in range(200):
         if len(arms) > 3 and script.random() < 0.5:
             stays = sorted(script.sample(range(len(arms)), len(arms) - script.randint(0, 2)))
-            serials, arms = serials.only(np.array(stays)), [arms[place] for place in stays]
+            serials, arms = serials.restricted_to(np.array(stays)), [arms[place] for place in stays]
         else:
             count = script.randint(0, 3)
-            arms += range(serials.born, serials.born + count)
+            arms += range(serials.n_ever, serials.n_ever + count)
             serials = serials.extended(count)
-        everyone = range(serials.born)
+        everyone = range(serials.n_ever)
         assert [serials.place(each) for each in everyone] == [
             arms.index(each) if each in arms else None for each in everyone
         ]
         places, found = serials.places(np.array(everyone))
         assert (places.tolist(), found.tolist()) == (list(range(len(arms))), arms)
-        assert serials.of(np.arange(len(arms))).tolist() == arms
-        assert [serials.of_one(place) for place in range(len(arms))] == arms
+        assert serials.ids(np.arange(len(arms))).tolist() == arms
+        assert [serials.id_at(place) for place in range(len(arms))] == arms
         assert [serials.first_from(each) for each in everyone] == [
             sum(arm < each for arm in arms) for each in everyone
         ]

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import decoupled as dc
+from decoupled.learner.policy_state import PolicyState
 from decoupled.learner.portable import as_text, from_columns, to_columns
-from decoupled.learner.runner import Running
 
 MEANS = (0.3, 0.2)
 # P(s = 1 | arm, g), for g = 0 and 1.
@@ -65,13 +65,13 @@ def test_what_is_fed_has_the_labels_mean(
 ) -> None:
     """False alarm: 7e-6 for each arm. With `lam` and `base` of the label's arrival, two judges with late labels fail it."""
     fed: dict[str, tuple[int, float]] = {}
-    settle = Running.settle
+    settle = PolicyState.settle
 
-    def noted(self: Running, pending: Any, loss: float) -> None:
+    def noted(self: PolicyState, pending: Any, loss: float) -> None:
         fed[pending[0].id] = int(pending[0].explore), loss
         settle(self, pending, loss)
 
-    monkeypatch.setattr(Running, "settle", noted)
+    monkeypatch.setattr(PolicyState, "settle", noted)
     game = Game(judge, seed=3, late=late)
     truth = {decision.id: label for decision, _, label in (game.round() for _ in range(12_000))}
     width = dc.Labels(share=0.25).width

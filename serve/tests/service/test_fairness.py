@@ -13,7 +13,7 @@ import pytest
 import decoupled as dc
 from decoupled.client.errors import Conflict, StoreError
 from decoupled.learner import portable
-from decoupled.learner.runner import Running
+from decoupled.learner.policy_state import PolicyState
 from decoupled_serve.fair_threads import FairThreads, pause, resting
 from decoupled_serve.service.analysis import export
 from decoupled_serve.service.commits.loop import SLICE
@@ -301,7 +301,7 @@ def test_a_tenant_reads_its_log_while_others_read_long_ones(
 def test_a_snapshot_holds_up_nobody(
     file: str, pending: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    served, of_waiting = threading.Event(), portable._of_waiting
+    served, of_waiting = threading.Event(), portable._columns_of_pending
 
     def slowly(waiting: Any) -> dict[str, Any]:
         if len(waiting) >= pending:
@@ -311,7 +311,7 @@ def test_a_snapshot_holds_up_nobody(
     with closing(quick_service(file, snapshot_every=pending)) as service:
         for name in ("many", "calm"):
             service.experiments.put("me", name, FTPL, seed=7).result()
-        monkeypatch.setattr(portable, "_of_waiting", slowly)
+        monkeypatch.setattr(portable, "_columns_of_pending", slowly)
         made = service.decisions.decide("me", "many", count=1000).result()
         while len(made) < pending:
             made += service.decisions.decide("me", "many", count=1000).result()
@@ -340,9 +340,9 @@ def test_first_feedback_after_many_decisions_is_quick(
     file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the evidence needs of each decision is computed as decisions are made, also when they are replayed."""
-    laws, law = list[str](), Running.law
+    laws, law = list[str](), PolicyState.law
 
-    def counted(running: Running, *asked: Any) -> Any:
+    def counted(running: PolicyState, *asked: Any) -> Any:
         laws.append("law")
         return law(running, *asked)
 
@@ -354,7 +354,7 @@ def test_first_feedback_after_many_decisions_is_quick(
             ]
             for n in range(6)
         ]
-        monkeypatch.setattr(Running, "law", counted)
+        monkeypatch.setattr(PolicyState, "law", counted)
         service.decisions.feedback("me", first.id, loss=0.5).result()
         assert len(laws) < 200, "of 600 pending decisions"
         monkeypatch.undo()

@@ -74,9 +74,10 @@ def in_turn_by_place(
     method: Callable[Concatenate[_Mine, _Places], _Result],
 ) -> Callable[Concatenate[_Mine, _Places], _Result]:
     """The same for a method whose arguments are given by place. A call takes a third less than that of `in_turn`."""
+    call: Callable[..., _Result] = method
 
     @wraps(method)
-    def alone(self: Any, /, *arguments: Any) -> _Result:
+    def alone(self: _Mine, /, *arguments: Any) -> _Result:
         thread = get_ident()
         if self._owner == thread:
             raise _reentry(method.__name__.lstrip("_"), type(self).__name__)
@@ -88,13 +89,14 @@ def in_turn_by_place(
                 if self._has_failed:
                     self._check_whole()
                 self._has_failed = True
-                result = method(self, *arguments)
+                result = call(self, *arguments)
                 self._has_failed = False
                 return result
             finally:
                 self._owner = NOBODY
 
-    return cast(Any, alone)
+    wrapped: Any = alone
+    return cast(Callable[Concatenate[_Mine, _Places], _Result], wrapped)
 
 
 def _reentry(call: str, kind: str) -> ReentryError:

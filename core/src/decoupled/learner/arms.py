@@ -193,16 +193,16 @@ class Serials(NamedTuple):
     Pending decisions refer to arms by serial: places shift when an arm is retired, and a new arm may reuse a name.
     """
 
-    born: int  # the number of arms ever added, and the next arm's serial
+    n_ever: int  # the number of arms ever added, and the next arm's serial
     kept: Ints | None = (
         None  # by place, ascending; None while no arm was retired and serials equal places
     )
 
-    def of(self, places: Ints) -> Ints:
+    def ids(self, places: Ints) -> Ints:
         """The serials at these places."""
         return places if self.kept is None else self.kept[places]
 
-    def of_one(self, place: int) -> int:
+    def id_at(self, place: int) -> int:
         """The serial at a place."""
         return place if self.kept is None else int(self.kept[place])
 
@@ -227,11 +227,11 @@ class Serials(NamedTuple):
 
     def extended(self, newcomers: int) -> "Serials":
         """A copy with this many more arms."""
-        born = self.born + newcomers
+        n_ever = self.n_ever + newcomers
         if self.kept is None:
-            return Serials(born)
-        return Serials(born, np.concatenate([self.kept, np.arange(self.born, born)]))
+            return Serials(n_ever)
+        return Serials(n_ever, np.concatenate([self.kept, np.arange(self.n_ever, n_ever)]))
 
-    def only(self, places: Ints) -> "Serials":
+    def restricted_to(self, places: Ints) -> "Serials":
         """A copy with only the arms at these places, which are in order."""
-        return self._replace(kept=self.of(places))
+        return self._replace(kept=self.ids(places))

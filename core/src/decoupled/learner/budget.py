@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 from ..base.turns import TakesTurns, in_turn
 from ..base.validation import check_number, whole_number
 from ..decision import Arm, ByArm, Decision, Served
-from ..errors import ParameterError, UnsupportedError
+from ..errors import ParameterError, StateError, UnsupportedError
 from .arms import ArmNames, listed_available
 
 if TYPE_CHECKING:
@@ -301,7 +301,7 @@ class Meter(TakesTurns):
         budget = self.budget
         if budget.decided_share is None:
             return budget.share
-        if learner is not None and learner._is_decided(budget.alarm_every or ALARM_EVERY):
+        if learner is not None and learner.is_decided(budget.alarm_every or ALARM_EVERY):
             return budget.decided_share
         return 1.0 if budget.share is None else budget.share
 
@@ -491,7 +491,7 @@ class Meter(TakesTurns):
             found["alarms"] = 0 if alarm is None else alarm.raised
         return found
 
-    def following(self, budget: Budget) -> "Meter":
+    def with_budget(self, budget: Budget) -> "Meter":
         """The meter for another budget. What was spent stays spent; a new share counts from now on.
 
         An allowance for periods of another length counts what was spent in the current one. Where the meter no longer knows
@@ -503,7 +503,7 @@ class Meter(TakesTurns):
         >>> import decoupled as dc
         >>> meter = dc.Meter(dc.Budget(cost=1.0, allowance=(5, 86_400)))
         >>> aside = meter.count("a", now=3_600.0)
-        >>> meter.following(dc.Budget(cost=1.0, allowance=(5, 7 * 86_400))).used(now=3_600.0)
+        >>> meter.with_budget(dc.Budget(cost=1.0, allowance=(5, 7 * 86_400))).used(now=3_600.0)
         {'allowance': 1.0, 'above': 0}
         """
         later = Meter(budget, clock=self._clock, seed=self._coin)
@@ -557,6 +557,9 @@ class Meter(TakesTurns):
         >>> dc.Meter.from_dict(meter.to_dict()).used(now=1.0)
         {'total': 0.1, 'above': 0}
         """
+        if "spells" not in values:
+            rule = "does not say when money was spent, so another version wrote it"
+            raise StateError(f"meter: {rule}; start another one with what is left of the budget")
         meter = cls(Budget.from_dict(values["budget"]), clock=clock, seed=values["coin"])
         meter.decisions, meter.explored = values["decisions"], values["explored"]
         meter._tosses, meter.above, meter._period = (

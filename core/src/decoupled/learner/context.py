@@ -155,7 +155,7 @@ class Contexts:
         chances = self._chances if state is self._state else _chances(self.policy, state)
         law = state.floats[self._R.outer_law].copy()
         kept = [self._scalars.item(self._S.wanted), *self._given.tolist(), *chances.tolist()]
-        return serials.of(np.arange(len(law))), law, LAW, {serial: kept}
+        return serials.ids(np.arange(len(law))), law, LAW, {serial: kept}
 
     def why(self, state: State) -> tuple[Any, ...]:
         """What `Why` is made of, for a decision that was drawn in this state."""
@@ -211,7 +211,7 @@ class Contexts:
         last = len(self.encoder.segments)
         return room[: last + (last == self.policy.max_segments) or 1]
 
-    def following(self, state: State, derive: Callable[[], None], left: Ints) -> "Contexts":
+    def with_arms(self, state: State, derive: Callable[[], None], left: Ints) -> "Contexts":
         """The same for another state, with these of the arms and new ones, which are level with the leader."""
         mine = self._kept()
         new = Contexts(self.policy, state, derive, self.encoder.segments)

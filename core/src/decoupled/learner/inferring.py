@@ -26,24 +26,29 @@ _Answer = TypeVar("_Answer")
 MOST_WATCHED = 10_000  # arms
 
 
-class Watched(Protocol):
-    """What inference needs of a learner that is watched."""
+class Query(Protocol):
+    """Answers a question about what is watched and the parts of the learner."""
 
-    @property
-    def loss_range(self) -> tuple[float, float]:
-        """The lowest and the highest possible loss."""
+    def __call__(self, question: "Callable[[Watch, Parts], _Answer]", /) -> _Answer:
+        """The answer to one question."""
 
-    def _asked(self, question: "Callable[[Watch, Parts], _Answer]") -> _Answer:
-        """The answer to a question about what is watched, in one turn."""
 
-    def _configure_watch(self, patience: int, expired_loss: float | None) -> None:
-        """Change how long evidence waits for feedback."""
+class WatchCalls(NamedTuple):
+    """What `Inference` may do with a learner that is watched, each in one turn of the learner.
 
-    def _give_up(self, decision: Decision | str) -> None:
-        """Let the evidence wait no longer for a decision."""
+    Attributes:
+        query: answers a question about what is watched and the parts of the learner.
+        configure: changes how long evidence waits for feedback.
+        give_up: lets the evidence wait no longer for a decision.
+        stop: drops the confidence sequences.
+        loss_range: the lowest and the highest possible loss.
+    """
 
-    def _unwatch(self) -> None:
-        """Drop the confidence sequences."""
+    query: Query
+    configure: Callable[[int, float | None], None]
+    give_up: Callable[[Decision | str], None]
+    stop: Callable[[], None]
+    loss_range: tuple[float, float]
 
 
 def check_watchable(arms: int) -> None:
@@ -127,13 +132,8 @@ class Inference:
     True
     """
 
-    _learner: Watched
-
-    @classmethod
-    def _of(cls, learner: Watched) -> "Inference":
-        inference = cls()
-        inference._learner = learner
-        return inference
+    def __init__(self, calls: WatchCalls) -> None:
+        self._calls = calls
 
     @property
     def sequences(self) -> "Sequences":
@@ -145,7 +145,7 @@ class Inference:
         >>> learner.inference.sequences
         <Sequences of 2 arms, risk 0.05, 0 observations>
         """
-        return self._learner._asked(lambda watch, _: watch.sequences.copy())
+        return self._calls.query(lambda watch, _: watch.sequences.copy())
 
     @property
     def incumbent_released(self) -> bool | None:
@@ -162,7 +162,7 @@ class Inference:
         >>> learner.inference.incumbent_released, decision.exploit, decision.guard
         (False, 'a', 'incumbent')
         """
-        guard = self._learner._asked(lambda _, parts: parts.guard)
+        guard = self._calls.query(lambda _, parts: parts.guard)
         return None if guard.rules.incumbent is None else guard.was_released
 
     @property
@@ -186,7 +186,7 @@ class Inference:
         """
 
         def question(_: "Watch", parts: "Parts") -> tuple[Segment, ...] | None:
-            guard, contexts = parts.guard, parts.running.contexts
+            guard, contexts = parts.guard, parts.policy_state.contexts
             if contexts is None or not guard.rules.by_segment:
                 return None
             return tuple(
@@ -195,7 +195,7 @@ class Inference:
                 if guard.was_released_in(place)
             )
 
-        return self._learner._asked(question)
+        return self._calls.query(question)
 
     def verdict(
         self,
@@ -232,9 +232,9 @@ class Inference:
                 return _verdict(watch, parts, risk, drift)
             return _verdict_of_segment(watch, parts, context, risk)
 
-        return self._asked("verdict()", drift, question)
+        return self._query_watch("verdict()", drift, question)
 
-    def _asked(
+    def _query_watch(
         self, name: str, drift: bool | None, question: "Callable[[Watch, Parts], _Answer]"
     ) -> "_Answer":
         """The answer to a question that may assume constant means, if nothing is known against that."""
@@ -245,7 +245,7 @@ class Inference:
                 refuse_constant_means(f"inference.{name}", reason)
             return question(watch, parts)
 
-        return self._learner._asked(checked)
+        return self._calls.query(checked)
 
     def judge(self) -> "JudgeReport":
         """How far the judge can be trusted: its agreement with labels, and its biases. Only with `labels`.
@@ -276,13 +276,13 @@ class Inference:
             if watch.judge is None or watch.judged is None or parts.labels is None:
                 rule = "this learner has no labels; start it with labels=dc.Labels(share=0.1)"
                 raise UnsupportedError(f"inference.judge(): {rule}")
-            serials = [parts.running.serials.of_one(place) for place in range(len(parts.arms))]
+            serials = [parts.policy_state.serials.id_at(place) for place in range(len(parts.arms))]
             return judge_report(
                 watch.judge, watch.judged, _names(watch, parts), serials, parts.losses,
                 waiting=watch.waiting, awaiting=len(parts.labels.judged), lam=parts.labels.lam,
             )  # fmt: skip
 
-        return self._learner._asked(question)
+        return self._calls.query(question)
 
     def intervals(self, *, drift: bool | None = None) -> "dict[Arm, Interval]":
         """The estimated mean loss of each arm, with its interval.
@@ -292,12 +292,12 @@ class Inference:
         """
 
         def question(watch: "Watch", parts: "Parts") -> "dict[Arm, Interval]":
-            found, of = watch.sequences.arms(drift=drift), parts.running.serials.of_one
+            found, of = watch.sequences.arms(drift=drift), parts.policy_state.serials.id_at
             return {
                 name: found[of(i)].scaled(*parts.losses) for i, name in enumerate(parts.arms.names)
             }
 
-        return self._asked("intervals()", drift, question)
+        return self._query_watch("intervals()", drift, question)
 
     def exploited(self, *, drift: bool | None = None) -> "Interval":
         """The estimated mean loss of the exploited arms, with its interval.
@@ -305,10 +305,10 @@ class Inference:
         Args:
             drift: whether losses may drift; None for what `watch` was told. Contexts and preferences need True.
         """
-        found = self._asked(
+        found = self._query_watch(
             "exploited()", drift, lambda watch, _: watch.sequences.served(drift=drift)
         )
-        return found.scaled(*self._learner.loss_range)
+        return found.scaled(*self._calls.loss_range)
 
     def regret(self, *, drift: bool | None = None) -> "Interval | None":
         """The total loss of the exploited arms, less that of always exploiting the arm that looks best now.
@@ -320,10 +320,10 @@ class Inference:
         """
         from ..inference.verdicts import regret
 
-        found = self._asked(
+        found = self._query_watch(
             "regret()", drift, lambda watch, _: regret(watch.sequences, drift=drift)
         )
-        return None if found is None else found.scaled(*self._learner.loss_range, difference=True)
+        return None if found is None else found.scaled(*self._calls.loss_range, difference=True)
 
     def difference(
         self, arm: Arm, other: Arm | None = None, *, drift: bool | None = None
@@ -339,7 +339,7 @@ class Inference:
         """
 
         def question(watch: "Watch", parts: "Parts") -> "Interval":
-            sequences, of = watch.sequences, parts.running.serials.of_one
+            sequences, of = watch.sequences, parts.policy_state.serials.id_at
             first = of(parts.arms.place(arm))
             if other is None:
                 found = sequences.against_served(first, drift=drift)
@@ -347,7 +347,7 @@ class Inference:
                 found = sequences.difference(first, of(parts.arms.place(other)), drift=drift)
             return found.scaled(*parts.losses, difference=True)
 
-        return self._asked("difference()", drift, question)
+        return self._query_watch("difference()", drift, question)
 
     @property
     def alarm(self) -> "Alarm | None":
@@ -359,7 +359,7 @@ class Inference:
                 return found
             return found._replace(decided=_names(watch, parts)[found.decided])
 
-        return self._learner._asked(question)
+        return self._calls.query(question)
 
     # For programs that run many learners, such as a service
 
@@ -387,7 +387,7 @@ class Inference:
                 awaited=watch.awaited,
             )
 
-        return self._learner._asked(question)
+        return self._calls.query(question)
 
     def copy_evidence(self) -> Evidence:
         """Copy all evidence as it is now, to compute verdicts and reports in another thread while the learner goes on.
@@ -410,7 +410,7 @@ class Inference:
                 judge=None if watch.judge is None else watch.judge.copy(),
             )
 
-        return self._learner._asked(question)
+        return self._calls.query(question)
 
     def take_released(self) -> "dict[str, Observation | None]":
         """Take what was added to the confidence sequences since the last call, to keep sequences of your own.
@@ -431,7 +431,7 @@ class Inference:
         >>> learner.inference.take_released()[decision.id].loss
         0.5
         """
-        return self._learner._asked(lambda watch, _: watch.take_released())
+        return self._calls.query(lambda watch, _: watch.take_released())
 
     def configure(self, *, patience: int, expired_loss: float | None) -> None:
         """Change from now on how long evidence waits for feedback, as for a learner that moves to another program.
@@ -448,7 +448,7 @@ class Inference:
         >>> learner.inference.catch_up()
         Progress(observed=0, left_out=2, waiting=0, awaited=None)
         """
-        self._learner._configure_watch(patience, expired_loss)
+        self._calls.configure(patience, expired_loss)
 
     def awaits(self, decision: Decision | str) -> bool:
         """Whether the feedback of a decision would still become evidence.
@@ -464,7 +464,7 @@ class Inference:
         True
         """
         key = decision if isinstance(decision, str) else decision.id
-        return self._learner._asked(lambda watch, _: watch.is_awaited(key))
+        return self._calls.query(lambda watch, _: watch.is_awaited(key))
 
     def give_up(self, decision: Decision | str) -> None:
         """Let the evidence wait no longer for a pending decision. Its feedback may still reach the policy.
@@ -485,7 +485,7 @@ class Inference:
         >>> learner.inference.awaits(decision), len(learner.pending)
         (False, 1)
         """
-        self._learner._give_up(decision)
+        self._calls.give_up(decision)
 
     def stop(self) -> None:
         """Drop the confidence sequences. What the learner has learned stays as it is.
@@ -499,14 +499,14 @@ class Inference:
             ...
         decoupled.errors.UnsupportedError: inference: this learner is not watched; call watch() before the first decision
         """
-        self._learner._unwatch()
+        self._calls.stop()
 
 
 def _names(watch: "Watch", parts: "Parts") -> list[Arm]:
     """The name of each arm by its serial; empty for retired arms."""
     names: list[Arm] = [""] * watch.sequences.count
     for place, name in enumerate(parts.arms.names):
-        names[parts.running.serials.of_one(place)] = name
+        names[parts.policy_state.serials.id_at(place)] = name
     return names
 
 
@@ -517,7 +517,7 @@ def _verdict_of_segment(
     from ..inference.sums import share_of_segment
     from ..inference.verdicts import verdict
 
-    contexts = parts.running.contexts
+    contexts = parts.policy_state.contexts
     if contexts is None or len(contexts.policy.segments) == 0:
         refuse_by_segment("inference.verdict(context=...)")
     if watch.segments is None:

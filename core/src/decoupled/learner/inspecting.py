@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..base.turns import in_turn
 from ..kernels.state import Layout, State
 from .learner import Learner
 
@@ -55,7 +54,6 @@ def _copied(state: State) -> State:
     return State(state.scalars.copy(), state.floats.copy(), state.ints.copy())
 
 
-@in_turn
 def state_of(learner: Learner) -> NamedState:
     """The state of a learner's policy as it is now, by the names of the policy's `Layout`.
 
@@ -76,5 +74,6 @@ def state_of(learner: Learner) -> NamedState:
     >>> law.tolist() == learner.exploration_probabilities().tolist()
     True
     """
-    running = learner._running
-    return NamedState(running.layout, running.state)
+    return learner.inspect(
+        lambda parts: NamedState(parts.policy_state.layout, parts.policy_state.state)
+    )

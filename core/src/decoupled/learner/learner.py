@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable, Iterable
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
@@ -26,9 +27,9 @@ from ..inference.ordering import PATIENCE
 from ..policy import Definition
 from .arms import ArmNames, Arms, listed, listed_available, refuse_set
 from .context import Advice, Context
-from .guard import Guard, Guarded
+from .guardrail_state import Guarded, GuardrailState
 from .guardrails import CONTEXTS, PREFERENCES, Guardrails, refuse_by_segment, refuse_constant_means
-from .inferring import Inference, check_watchable, checked_patience, not_watched
+from .inferring import Inference, WatchCalls, check_watchable, checked_patience, not_watched
 from .labels import (
     Judged,
     Judgement,
@@ -40,10 +41,10 @@ from .labels import (
 )
 from .losses import LossRange, Preference, preference_loss
 from .parts import Parts
-from .pending import Pending, PendingDecisions, Recorded, Waiting, make_decision, new_decision
+from .pending import Pending, PendingDecisions, PendingStore, Recorded, make_decision, new_decision
+from .policy_state import PolicyState
 from .replay import RecordLike, check_randomised, checked_record, listed_records, warn_of_unseen
 from .request import ANYTHING, Request
-from .runner import Running
 from .saving import as_text, from_text, to_content
 from .seeds import Key, Seed, key_text, randomness
 from .subsets import Subset, Subsets
@@ -103,25 +104,27 @@ class Learner(Guarded):
         remedy = f"the default is {DEFAULT_PENDING}"
         limit = whole_number("max_pending", max_pending, 1, remedy, MOST_ROUNDS)
         stream, tag = randomness(seed)
-        running = Running.fresh(policy, len(names), stream)
+        policy_state = PolicyState.fresh(policy, len(names), stream)
         labelling = None if labels is None else Labelling(checked_labels(labels))
-        guard = Guard(Guardrails())
-        self._set_parts(Parts(names, losses, running, Waiting(tag, limit), guard, None, labelling))
+        guard = GuardrailState(Guardrails())
+        self._assign_parts(
+            Parts(names, losses, policy_state, PendingStore(tag, limit), guard, None, labelling)
+        )
         if guardrails is not None:
             self._guard_by(guardrails)  # an assignment would hide the property from the reference
 
-    def _set_parts(self, parts: Parts) -> None:
-        self._policy = parts.running.policy
+    def _assign_parts(self, parts: Parts) -> None:
+        self._policy = parts.policy_state.policy
         # Whether an update has begun that has not ended; if so at the next call, it was interrupted.
         self._is_updating = False
         # The numbers of this process and those above it, each as a child, if it was forked since the last call.
         self._forks: tuple[int, ...] = ()
-        self._set(parts._asdict())
-        self._running.count_events(self._waiting.made)
+        self._assign(parts._asdict())
+        self._policy_state.count_events(self._pending_store.made)
         self._open()
 
     def _serials(self) -> Iterable[int]:
-        kept = self._running.serials.kept
+        kept = self._policy_state.serials.kept
         return range(len(self._arms)) if kept is None else kept.tolist()
 
     @property
@@ -136,32 +139,32 @@ class Learner(Guarded):
             problem = "this learner was interrupted in the middle of an update, so what it has learned is not whole"
             remedy = "restore it from a saved state, or start it anew and replay its log"
             raise StateError(Message(f"learner: {problem}", remedy))
-        self._running.count_events(self._waiting.made)
-        self._running.kept_of = ""  # the state may be that of a draw which was never used
+        self._policy_state.count_events(self._pending_store.made)
+        self._policy_state.kept_of = ""  # the state may be that of a draw which was never used
         if self._forks:  # draw other arms than the parent and its other children, under other ids
-            words = [*self._running.stream.tolist(), self._waiting.made, *self._forks]
+            words = [*self._policy_state.stream.tolist(), self._pending_store.made, *self._forks]
             self._renew(*self._descended(*randomness(np.random.SeedSequence(words))))
 
     def _replace(self, **parts: Any) -> None:
         """Replace some parts of the learner, by their names."""
         self._is_updating = True
-        self._set(parts)
+        self._assign(parts)
         self._is_updating = False
 
-    def _set(self, parts: dict[str, Any]) -> None:
+    def _assign(self, parts: dict[str, Any]) -> None:
         for name, part in parts.items():
             setattr(self, f"_{name}", part)
         # Tell parts of the learner what they need of the others.
-        running = self._running
-        running.pending = self._waiting.decisions
-        self._waiting.most = min(self._waiting.limit, running.most_pending)
-        self._subsets = Subsets(self._arms, running.serials, self._guard)
+        policy_state = self._policy_state
+        policy_state.pending = self._pending_store.decisions
+        self._pending_store.most = min(self._pending_store.limit, policy_state.most_pending)
+        self._subsets = Subsets(self._arms, policy_state.serials, self._guard.rules.down)
         # Whether the policy's draw alone makes a decision of which nothing is asked, and arms are numbered by their places;
         # and whether feedback does nothing but teach the policy.
         self._is_plain = (
             not self._guard.has_rules
-            and running.contexts is None
-            and running.serials.kept is None
+            and policy_state.contexts is None
+            and policy_state.serials.kept is None
             and self._labels is None
         )
         self._only_learns = self._is_plain and self._watch is None
@@ -170,7 +173,7 @@ class Learner(Guarded):
                 None: None,
                 **dict(zip(self._arms.names, self._serials(), strict=True)),
             }
-            self._watch.sees_contexts = running.contexts is not None
+            self._watch.sees_contexts = policy_state.contexts is not None
             self._watch.mixes_laws = self._tells_segments
 
     def _forked(self, number: int) -> None:
@@ -180,17 +183,17 @@ class Learner(Guarded):
 
     def _descended(self, stream: Words, tag: str) -> tuple[Words, str]:
         # The new ids differ from the old ones even if the seed is the same.
-        lineage = f"{self._waiting.tag}-{self._waiting.made}-{tag}".encode()
+        lineage = f"{self._pending_store.tag}-{self._pending_store.made}-{tag}".encode()
         return stream, hashlib.sha256(lineage).hexdigest()[:12]
 
     def _renew(self, stream: Words, tag: str) -> None:
         """Go on with another random stream, and with ids of another tag. Numbers go on: no event happens twice."""
-        self._running.stream[:] = stream
-        self._waiting.tag = tag
+        self._policy_state.stream[:] = stream
+        self._pending_store.tag = tag
         self._forks = ()
 
     def __repr__(self) -> str:
-        size = f"{len(self._arms)} arms, round {self.round}, {len(self._waiting)} pending"
+        size = f"{len(self._arms)} arms, round {self.round}, {len(self._pending_store)} pending"
         return f"<Learner {self._policy!r}, {size}>"
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
@@ -217,7 +220,7 @@ class Learner(Guarded):
     @property
     def round(self) -> int:
         """1 + the number of observations applied."""
-        return self._running.round
+        return self._policy_state.round
 
     @property
     def max_pending(self) -> int:
@@ -227,7 +230,7 @@ class Learner(Guarded):
         >>> dc.Ladder().start(arms=10_000, seed=1).max_pending
         10000
         """
-        return self._waiting.most
+        return self._pending_store.most
 
     @property
     def tag(self) -> str:
@@ -245,7 +248,7 @@ class Learner(Guarded):
         >>> learner.decide().id
         'checkout-1'
         """
-        return self._waiting.tag
+        return self._pending_store.tag
 
     @tag.setter
     def tag(self, tag: str) -> None:
@@ -255,10 +258,12 @@ class Learner(Guarded):
     def _set_tag(self, tag: str) -> None:
         if not is_name(tag):
             raise ParameterError.of("tag", tag, name_rule(), "for example 'checkout'")
-        if len(self._waiting) > 0:
-            rule = f"cannot be set while decisions are pending, and {len(self._waiting):,} are"
+        if len(self._pending_store) > 0:
+            rule = (
+                f"cannot be set while decisions are pending, and {len(self._pending_store):,} are"
+            )
             raise ParameterError.of("tag", tag, rule, "set it before the first decision")
-        self._waiting.tag = tag
+        self._pending_store.tag = tag
 
     @property
     def segments(self) -> tuple[tuple[str | None, ...], ...] | None:
@@ -271,7 +276,7 @@ class Learner(Guarded):
         >>> learner.segments
         (('law',), ('art',))
         """
-        contexts = self._running.contexts
+        contexts = self._policy_state.contexts
         return None if contexts is None else tuple(contexts.encoder.segments)
 
     @property
@@ -286,7 +291,7 @@ class Learner(Guarded):
         >>> len(learner.pending), learner.pending.forgotten, learner.pending[-1] == decision
         (3, 2, True)
         """
-        return PendingDecisions.of(self._waiting)
+        return PendingDecisions.of(self._pending_store)
 
     @property
     @in_turn
@@ -309,8 +314,8 @@ class Learner(Guarded):
         """
         if self._labels is None:
             return ()
-        decisions = self._waiting.decisions
-        return tuple(decisions[key][0] for key in self._labels.overdue(self._waiting.made))
+        decisions = self._pending_store.decisions
+        return tuple(decisions[key][0] for key in self._labels.overdue(self._pending_store.made))
 
     @property
     def labels(self) -> LabelStatus | None:
@@ -329,7 +334,15 @@ class Learner(Guarded):
         """
         if self._watch is None:
             raise not_watched()
-        return Inference._of(self)
+        return Inference(
+            WatchCalls(
+                query=self._query_watch,
+                configure=self._configure_watch,
+                give_up=self._give_up,
+                stop=self._unwatch,
+                loss_range=self.loss_range,
+            )
+        )
 
     # Deciding
 
@@ -410,8 +423,8 @@ class Learner(Guarded):
         if count is None:
             return self._decide(request)[0]
         request.count = whole_number("count", count, 1, "leave it out for a single decision")
-        if request.count > self._waiting.limit:
-            rule = f"must not exceed max_pending = {self._waiting.limit}"
+        if request.count > self._pending_store.limit:
+            rule = f"must not exceed max_pending = {self._pending_store.limit}"
             raise ParameterError.of("count", count, rule, "raise max_pending in start()")
         return self._decide(request)
 
@@ -467,71 +480,73 @@ class Learner(Guarded):
     @in_turn_by_place
     def _decide(self, request: Request) -> list[Decision]:
         """Make the decisions of a request."""
-        running, waiting = self._running, self._waiting
+        policy_state, pending_store = self._policy_state, self._pending_store
         if (
-            request is ANYTHING and self._is_plain and len(waiting.decisions) < waiting.most
+            request is ANYTHING
+            and self._is_plain
+            and len(pending_store.decisions) < pending_store.most
         ):  # nearly always: nothing but the policy's draw makes the decision
-            baseline = running.share_baseline() if running.has_baselines else None
-            exploit, explore, weight, propensity = running.calls.decide()
-            number, names = waiting.made + 1, self._arms.names
-            key = f"{waiting.tag}-{number}"
-            known = propensity if propensity == propensity else None  # NaN means unknown
-            fields = key, running.round, names[exploit], names[explore], known, weight
+            baseline = policy_state.share_baseline() if policy_state.has_baselines else None
+            exploit, explore, weight, propensity = policy_state.calls.decide()
+            number, names = pending_store.made + 1, self._arms.names
+            key = f"{pending_store.tag}-{number}"
+            chance = None if isnan(propensity) else propensity  # NaN means unknown
+            fields = key, policy_state.round, names[exploit], names[explore], chance, weight
             decision = new_decision(Decision, fields)
-            running.kept_of = key
-            waiting.decisions[key] = decision, explore, None, baseline
-            waiting.made = number
+            policy_state.kept_of = key
+            pending_store.decisions[key] = decision, explore, None, baseline
+            pending_store.made = number
             return [decision]
         if self._guard.has_rules:
-            self._keep_evidence()
+            self._sync_watch_if_needed()
         if self._labels is not None and self._labels.judged:
-            for gone in waiting.oldest(request.count):  # they are forgotten to make room
+            for gone in pending_store.oldest(request.count):  # they are forgotten to make room
                 if gone in self._labels.judged:
                     self._settle_missing(gone)
         subset = self._subsets.find(request.available)
         if (
-            running.contexts is not None
+            policy_state.contexts is not None
             or request.context is not None
             or request.advice is not None
         ):
-            self._enter(request)
+            self._enter_context(request)
         baseline = None
-        if subset is None and running.has_baselines and running.contexts is None:
-            baseline = running.share_baseline()
+        if subset is None and policy_state.has_baselines and policy_state.contexts is None:
+            baseline = policy_state.share_baseline()
         if request.count > 1:
-            running.record_baselines()
-        word = None if request.key is None else running.keys.word(request.key)
-        among = running if subset is None else running.only(subset.places)
-        if subset is not None and running.has_baselines and running.contexts is None:
-            baseline = running.read_baseline(subset.places, among)
-        if request.count == 1 and len(waiting.decisions) < waiting.most:
-            pending = self._drawn(waiting.made + 1, among, subset, baseline, word, request)
+            policy_state.record_baselines()
+        word = None if request.key is None else policy_state.keys.word(request.key)
+        among = policy_state if subset is None else policy_state.restricted_to(subset.places)
+        if subset is not None and policy_state.has_baselines and policy_state.contexts is None:
+            baseline = policy_state.read_baseline(subset.places, among)
+        if request.count == 1 and len(pending_store.decisions) < pending_store.most:
+            pending = self._draw(pending_store.made + 1, among, subset, baseline, word, request)
             made = [pending[0]]
-            waiting.decisions[pending[0].id] = pending
-            waiting.made += 1
+            pending_store.decisions[pending[0].id] = pending
+            pending_store.made += 1
         else:
             made = self._draw_often(request, among, subset, baseline, word)
         if subset is not None:  # they were drawn in a state of their own
-            running.count_events(waiting.made)
+            policy_state.count_events(pending_store.made)
         return made
 
     def _draw_often(
         self,
         request: Request,
-        among: Running,
+        among: PolicyState,
         subset: Subset | None,
         baseline: Recorded,
         word: int | None,
     ) -> list[Decision]:
         """Make several decisions at once, or one in place of the oldest that waits."""
-        waiting = self._waiting
+        pending_store = self._pending_store
         made = [
-            self._drawn(waiting.made + place, among, subset, baseline, word, request)
+            self._draw(pending_store.made + place, among, subset, baseline, word, request)
             for place in range(1, request.count + 1)
         ]
-        oldest = waiting.oldest(request.count)
+        oldest = pending_store.oldest(request.count)
         if oldest:
-            self._keep_drawn()
+            self._sync_watch()
         self._is_updating = True
         self._wait_for(made, oldest)
         self._is_updating = False
@@ -609,42 +624,42 @@ class Learner(Guarded):
             game = f"{type(self._policy).__name__} plays the standard game"
             raise UnsupportedError(f"{call}: {game}, where {where} a decoupled policy such as FTPL")
 
-    def _drawn(
+    def _draw(
         self,
         number: int,
-        among: Running,
+        among: PolicyState,
         subset: Subset | None,
         baseline: Recorded,
         word: int | None,
         request: Request,
     ) -> Pending:
         """The decision of this number, as it will be kept."""
-        running, names = self._running, self._arms.names
+        policy_state, names = self._policy_state, self._arms.names
         exploit, explore, weight, propensity = among.calls.decide()
-        name = f"{self._waiting.tag}-{number}"
+        name = f"{self._pending_store.tag}-{number}"
         if subset is None:
-            running.kept_of = name
+            policy_state.kept_of = name
         else:
             exploit, explore = int(subset.places[exploit]), int(subset.places[explore])
         guarded = why = asked = None
         if self._guard.has_rules or word is not None or request.served is not None:
             exploit, guarded = self._guarded(exploit, among, subset, word, request)
-        known = propensity if propensity == propensity else None  # NaN means unknown
+        chance = None if isnan(propensity) else propensity  # NaN means unknown
         served = names[exploit] if request.is_exploiting else None
-        fields = name, running.round, served, names[explore], known, weight
+        fields = name, policy_state.round, served, names[explore], chance, weight
         if self._labels is not None:
-            asked = self._labels.ask(number, running.stream.tobytes())
-        serial = running.serials.of_one(explore)
-        if running.contexts is not None:
-            baseline = running.contexts.record(among.state, among.serials, serial)
-            why = running.contexts.why(among.state)
-        covered = None if subset is None else subset.ids
-        return make_decision(fields, guarded, why, asked), serial, covered, baseline
+            asked = self._labels.ask(number, policy_state.stream.tobytes())
+        serial = policy_state.serials.id_at(explore)
+        if policy_state.contexts is not None:
+            baseline = policy_state.contexts.record(among.state, among.serials, serial)
+            why = policy_state.contexts.why(among.state)
+        eligible = None if subset is None else subset.ids
+        return make_decision(fields, guarded, why, asked), serial, eligible, baseline
 
     def _guarded(
         self,
         drawn: int,
-        among: Running,
+        among: PolicyState,
         subset: Subset | None,
         word: int | None,
         request: Request,
@@ -660,22 +675,22 @@ class Learner(Guarded):
         if not request.is_exploiting or not self._guard.has_rules:
             return drawn, None
         part = None if subset is None else subset.places
-        exploit, guard = self._served(drawn, part, word)
+        exploit, guard = self._serve_by_rules(drawn, part, word)
         return exploit, None if guard is None else (self._arms.names[drawn], guard)
 
     def _wait_for(self, made: list[Pending], gone: list[str]) -> None:
         """Wait for the feedback of decisions, and forget others."""
-        waiting = self._waiting
+        pending_store = self._pending_store
         for pending in made:
-            waiting.decisions[pending[0].id] = pending
+            pending_store.decisions[pending[0].id] = pending
         if self._watch is not None and len(made) > 1:
             self._watch.note_batch([pending[0].id for pending in made])
         for key in gone:
-            del waiting.decisions[key]
+            del pending_store.decisions[key]
             if self._watch is not None:
                 self._watch.forget(key)
-        waiting.made += len(made)
-        waiting.forgotten += len(gone)
+        pending_store.made += len(made)
+        pending_store.forgotten += len(gone)
 
     # Learning
 
@@ -732,11 +747,9 @@ class Learner(Guarded):
                 raise ParameterError(f"{name}: {rule}; {remedy}")
             self._observe(decision, self._losses.scaled(loss, reward), compared)
             return
-        label = (
-            None
-            if judged is not None and loss is None is reward
-            else self._losses.scaled(loss, reward)
-        )
+        label = None
+        if judged is None or loss is not None or reward is not None:
+            label = self._losses.scaled(loss, reward)
         if isinstance(judged, str):
             judged = self._preferred(judged, None, None)
         found = None if judged is None else self._losses.scaled_as("judged", judged)
@@ -745,20 +758,20 @@ class Learner(Guarded):
     @in_turn_by_place
     def _observe(self, decision: Decision | str, loss: float, compared: bool) -> None:
         if self._only_learns and not compared and type(decision) is Decision:
-            key, decisions = decision[0], self._waiting.decisions
+            key, decisions = decision[0], self._pending_store.decisions
             pending = decisions.get(key) if type(key) is str else None
             if pending is not None and pending[0] is decision and pending[2] is None:
                 self._is_updating = True
-                self._running.learn(pending[1], decision[5], loss, pending[3], key)
+                self._policy_state.learn(pending[1], decision[5], loss, pending[3], key)
                 del decisions[key]
                 self._is_updating = False
                 return
-        pending = self._found(decision, compared)
+        pending = self._find_pending(decision, compared)
         self._note_feedback(compared)
-        self._settle(pending, loss)
+        self._apply_feedback(pending, loss)
 
-    def _found(self, decision: Decision | str, compared: bool) -> Pending:
-        pending = self._waiting.find(decision)
+    def _find_pending(self, decision: Decision | str, compared: bool) -> Pending:
+        pending = self._pending_store.find(decision)
         if compared and pending[0].exploit is None:
             problem = f"decision {pending[0].id!r}: has no exploited arm to compare with"
             raise FeedbackError(Message(problem, "make decisions to compare with decide()"))
@@ -773,20 +786,20 @@ class Learner(Guarded):
         if compared and self._watch is not None:
             self._watch.has_preferences = True
 
-    def _settle(
+    def _apply_feedback(
         self,
         pending: Pending,
         loss: float,
         labelled: tuple[LabelSums, int, Judgement] | None = None,
     ) -> None:
         """Learn a loss on a scale from 0 to 1; with labels, also their new sums, how many are missing, and what was judged."""
-        running, watch, labels = self._running, self._watch, self._labels
+        policy_state, watch, labels = self._policy_state, self._watch, self._labels
         key, judgement = pending[0].id, None
         if watch is not None:
-            watch.keep_drawn(self._waiting, running)
+            watch.sync(self._pending_store, policy_state)
         self._is_updating = True
-        running.settle(pending, loss)
-        del self._waiting.decisions[key]
+        policy_state.settle(pending, loss)
+        del self._pending_store.decisions[key]
         if labelled is not None and labels is not None:
             sums, missing, judgement = labelled
             if sums is not labels.sums or missing != labels.missing:
@@ -811,7 +824,7 @@ class Learner(Guarded):
         label: float | None,
         compared: bool,
     ) -> None:
-        pending, labels = self._found(decision, compared), self._labels
+        pending, labels = self._find_pending(decision, compared), self._labels
         decision, key = pending[0], pending[0].id
         asked = decision.label_request
         assert labels is not None
@@ -819,17 +832,17 @@ class Learner(Guarded):
         labels.check(decision, judged, label)
         self._note_feedback(compared)
         said = labels.judged[key] if judged is None else Judged(judged, position)
-        for overdue in labels.overdue(self._waiting.made):
+        for overdue in labels.overdue(self._pending_store.made):
             if overdue != key:
                 self._settle_missing(overdue)
         if label is None and asked.wanted:
-            self._keep_drawn()
+            self._sync_watch()
             missing = labels.fed(asked, said.loss, labels.rules.missing)
             self._expect(key, said, missing)
             return
         sums = labels.sums if label is None else with_label(labels.sums, said.loss, label)
         loss = labels.fed(asked, said.loss, label)
-        self._settle(pending, loss, (sums, labels.missing, Judgement(said, label, None)))
+        self._apply_feedback(pending, loss, (sums, labels.missing, Judgement(said, label, None)))
 
     def _expect(self, key: str, said: Judged, fallback: float) -> None:
         assert self._labels is not None
@@ -839,18 +852,20 @@ class Learner(Guarded):
 
     def _settle_missing(self, key: str) -> None:
         """Learn from a decision whose label never came."""
-        labels, pending = self._labels, self._waiting.decisions[key]
+        labels, pending = self._labels, self._pending_store.decisions[key]
         asked = pending[0].label_request
         assert labels is not None
         assert asked is not None
         said = labels.judged[key]
         loss = labels.fed(asked, said.loss, labels.rules.missing)
-        self._settle(pending, loss, (labels.sums, labels.missing + 1, Judgement(said, None, loss)))
+        self._apply_feedback(
+            pending, loss, (labels.sums, labels.missing + 1, Judgement(said, None, loss))
+        )
 
     @in_turn
     def _give_up(self, decision: Decision | str) -> None:
-        key = self._waiting.find(decision)[0].id
-        self._keep_drawn()
+        key = self._pending_store.find(decision)[0].id
+        self._sync_watch()
         if self._watch is None:
             raise not_watched()
         self._watch.forget(key)
@@ -876,15 +891,15 @@ class Learner(Guarded):
         >>> learner.round, len(learner.pending), learner.labels.used
         (2, 0, 0)
         """
-        pending, scaled = self._waiting.find(decision), self._losses.scaled(loss)
-        self._settle(
+        pending, scaled = self._pending_store.find(decision), self._losses.scaled(loss)
+        self._apply_feedback(
             pending, scaled if self._labels is None else self._labels.rules.to_unit(scaled)
         )
 
-    def _keep_drawn(self) -> None:
+    def _sync_watch(self) -> None:
         """Keep what is watched of new decisions, before they or the state change, are asked about or saved."""
         if self._watch is not None:
-            self._watch.keep_drawn(self._waiting, self._running)
+            self._watch.sync(self._pending_store, self._policy_state)
 
     def _preferred(self, preference: Preference, loss: object, reward: object) -> float:
         if loss is not None or reward is not None:
@@ -926,21 +941,23 @@ class Learner(Guarded):
     @in_turn
     def _replay(self, records: list[Any], unrandomised: bool) -> int:
         labels = self._labels
-        how = self._arms, self._losses, labels is not None, self._running.contexts
+        how = self._arms, self._losses, labels is not None, self._policy_state.contexts
         checked = [checked_record(place, record, *how) for place, record in enumerate(records)]
         if not unrandomised:
-            check_randomised(checked, self._arms, self._running)
-        warn_of_unseen(checked, self._arms, self._running)  # first, since warnings may be errors
-        self._keep_drawn()
+            check_randomised(checked, self._arms, self._policy_state)
+        warn_of_unseen(
+            checked, self._arms, self._policy_state
+        )  # first, since warnings may be errors
+        self._sync_watch()
         watch = self._watch
         incumbent = self._guard.rules.incumbent is not None
         self._is_updating = True
         for record in checked:
             loss = record.loss if labels is None else labels.learn_logged(record)
             assert loss is not None
-            self._running.learn_logged(record.arm, record.weight, loss, record.context)
+            self._policy_state.learn_logged(record.arm, record.weight, loss, record.context)
             if watch is not None:
-                serial = self._running.serials.of_one(record.arm)
+                serial = self._policy_state.serials.id_at(record.arm)
                 watch.replay(serial, record.weight, loss, record.rho, incumbent=incumbent)
         self._is_updating = False
         self._judge()
@@ -961,11 +978,11 @@ class Learner(Guarded):
         >>> learner.pending, learner.pending.forgotten
         ((), 1)
         """
-        key = self._waiting.find(decision)[0].id
+        key = self._pending_store.find(decision)[0].id
         if self._labels is not None and key in self._labels.judged:
             self._settle_missing(key)
             return
-        self._keep_drawn()
+        self._sync_watch()
         self._is_updating = True
         self._wait_for([], [key])
         self._is_updating = False
@@ -997,11 +1014,17 @@ class Learner(Guarded):
     @in_turn
     def _add_arms(self, given: list[object]) -> None:
         if given:
-            arms, running = self._arms.extended(given), self._running.extended(len(given))
-            waiting = self._waiting.with_arm(self._running.serials.born)
+            arms, policy_state = self._arms.extended(given), self._policy_state.extended(len(given))
+            pending_store = self._pending_store.with_arm(self._policy_state.serials.n_ever)
             guard = self._guard.with_arms(len(arms))
-            watch = self._watching_arms(running)
-            self._replace(arms=arms, running=running, waiting=waiting, guard=guard, watch=watch)
+            watch = self._watching_arms(policy_state)
+            self._replace(
+                arms=arms,
+                policy_state=policy_state,
+                pending_store=pending_store,
+                guard=guard,
+                watch=watch,
+            )
             self._judge()
 
     def retire_arms(self, names: Iterable[Arm]) -> None:
@@ -1029,21 +1052,24 @@ class Learner(Guarded):
         gone = self._arms.places(given)
         if len(gone) > 0:
             self._guard.rules.check_retiring(given)
-            arms, running = self._arms.without(gone), self._running.without(gone)
-            guard = self._guard.following(self._guard.rules.without(given))
+            arms, policy_state = self._arms.without(gone), self._policy_state.without(gone)
+            guard = self._guard.with_rules(self._guard.rules.without(given))
             if guard.frozen is not None:
                 guard.frozen = np.delete(guard.frozen, gone)
             self._replace(
-                arms=arms, running=running, guard=guard, watch=self._watching_arms(running)
+                arms=arms,
+                policy_state=policy_state,
+                guard=guard,
+                watch=self._watching_arms(policy_state),
             )
             self._judge()
 
-    def _watching_arms(self, running: Running) -> "Watch | None":
+    def _watching_arms(self, policy_state: PolicyState) -> "Watch | None":
         if self._watch is None:
             return None
-        check_watchable(running.state.floats.shape[1])
-        self._keep_drawn()
-        return self._watch.following(running.serials)
+        check_watchable(policy_state.state.floats.shape[1])
+        self._sync_watch()
+        return self._watch.with_arms(policy_state.serials)
 
     # Inspecting
 
@@ -1091,12 +1117,12 @@ class Learner(Guarded):
     def _law(self, name: str, request: Request, *, guarded: bool = False) -> Floats:
         subset = self._subsets.find(request.available)
         part = None if subset is None else subset.places
-        self._keep_evidence()
-        self._enter(request, new=False)
+        self._sync_watch_if_needed()
+        self._enter_context(request, new=False)
         # Before the law, whose copy of some arms may leave the context.
         good = self._good_enough() if guarded else ()
         segment = self._segment_at_hand()
-        law = self._running.law(name, part)
+        law = self._policy_state.law(name, part)
         if not guarded or not self._guard.has_rules:
             return law
         return self._guard.law(law, self._arms, part, good, segment)
@@ -1111,7 +1137,21 @@ class Learner(Guarded):
         >>> dc.FTPL().start(arms=3, seed=7).estimates().tolist()
         [0.0, 0.0, 0.0]
         """
-        return self._running.form.estimates(self._running.state)
+        return self._policy_state.form.estimates(self._policy_state.state)
+
+    @in_turn
+    def inspect(self, view: "Callable[[Parts], _Answer]") -> _Answer:
+        """Call a function with the parts of the learner, while no other call runs. It is for tools, such as `diagnostics`.
+
+        Args:
+            view: the function. It must not call the learner.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=2, seed=7)
+        >>> learner.inspect(lambda parts: parts.pending_store.made)
+        0
+        """
+        return view(self._parts)
 
     # Watching
 
@@ -1163,7 +1203,7 @@ class Learner(Guarded):
         """
         if self._watch is not None:
             raise ParameterError("watch(): this learner is watched already; call it once")
-        if not drift and self._running.contexts is not None:
+        if not drift and self._policy_state.contexts is not None:
             refuse_constant_means("watch()", CONTEXTS)
         if by_segment and not self._tells_segments:
             refuse_by_segment("watch(by_segment=True)")
@@ -1176,17 +1216,27 @@ class Learner(Guarded):
         self._replace(watch=watch.with_segments(kept=by_segment or watch.segments is not None))
 
     @in_turn
-    def _is_decided(self, every: float) -> bool:
-        """Whether an arm is decided to be the best, without an alarm since, for a budget with a `decided_share`."""
+    def is_decided(self, alarm_every: float) -> bool:
+        """Whether an arm is decided to be the best, without an alarm since: for a budget with a `decided_share`.
+
+        Args:
+            alarm_every: the mean number of looks until a false alarm, at least; see `Budget`.
+
+        >>> import decoupled as dc
+        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
+        >>> learner.watch()
+        >>> learner.is_decided(alarm_every=100_000)
+        False
+        """
         if self._watch is None:
             rule = "this learner is not watched, so nothing is ever decided; call watch() first"
             raise UnsupportedError(f"budget.decided_share: {rule}")
-        if self._running.contexts is not None:
+        if self._policy_state.contexts is not None:
             rule = "the verdict is about all requests, and a contextual policy may still learn what is best for some"
             raise UnsupportedError(f"budget.decided_share: {rule}; leave it out")
-        self._keep_drawn()  # so that it depends on decisions and their feedback alone
-        if self._watch.lookout is None or self._watch.lookout.every != every:
-            self._replace(watch=self._watch.looking_out(every))
+        self._sync_watch()  # so that it depends on decisions and their feedback alone
+        if self._watch.lookout is None or self._watch.lookout.every != alarm_every:
+            self._replace(watch=self._watch.looking_out(alarm_every))
         return self._watch.lookout is not None and self._watch.lookout.alarm.decided is not None
 
     @in_turn
@@ -1212,11 +1262,11 @@ class Learner(Guarded):
         self._replace(watch=watch)
 
     @in_turn
-    def _asked(self, question: "Callable[[Watch, Parts], _Answer]") -> _Answer:
+    def _query_watch(self, question: "Callable[[Watch, Parts], _Answer]") -> _Answer:
         """The answer to a question about what is watched."""
         if self._watch is None:
             raise not_watched()
-        self._keep_drawn()
+        self._sync_watch()
         return question(self._watch, self._parts)
 
     def _new_watch(
@@ -1226,11 +1276,11 @@ class Learner(Guarded):
         from .watch import Watch
 
         check_watchable(len(self._arms))
-        serials, policy = self._running.serials, self._policy
+        serials, policy = self._policy_state.serials, self._policy
         rules = None if self._labels is None else self._labels.rules
         share = 1.0 if rules is None else rules.share
         sequences = Sequences(
-            serials.born, risk, drift=drift, coupled=policy.coupled, label_share=share
+            serials.n_ever, risk, drift=drift, coupled=policy.coupled, label_share=share
         )
         weighs, wait = policy.cumulative is not None, PATIENCE if patience is None else patience
         watch = Watch(sequences, weighs, wait, expired)
@@ -1238,9 +1288,9 @@ class Learner(Guarded):
         if rules is not None:
             watch = watch.with_labels(rules)
             watch.label_patience = rules.deadline if patience is None else patience
-        watch = watch.following(serials)
+        watch = watch.with_arms(serials)
         watch.segments = {} if self._by_segment(self._guard.rules) else None
-        watch.made = self._waiting.made  # nothing is kept of decisions that are made already
+        watch.made = self._pending_store.made  # nothing is kept of decisions that are made already
         return watch
 
     # Saving
@@ -1275,7 +1325,7 @@ class Learner(Guarded):
         >>> twin.decide() == learner.decide()
         True
         """
-        self._keep_drawn()
+        self._sync_watch()
         return as_text(to_content(self._parts))
 
     @classmethod
@@ -1296,7 +1346,7 @@ class Learner(Guarded):
         decoupled.errors.StateError: state: does not match its checksum, so it was altered; give the text that Learner.to_json() wrote
         """
         learner = cls.__new__(cls)
-        learner._set_parts(from_text(text))
+        learner._assign_parts(from_text(text))
         return learner
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from .arms import ArmNames
-from .guard import Guard
+from .guardrail_state import GuardrailState
 from .labels import Labelling
 from .losses import LossRange
-from .pending import Waiting
-from .runner import Running
+from .pending import PendingStore
+from .policy_state import PolicyState
 
 if TYPE_CHECKING:  # loaded when a learner is watched
     from .watch import Watch
@@ -18,8 +18,8 @@ class Parts(NamedTuple):
 
     arms: ArmNames
     losses: LossRange
-    running: Running
-    waiting: Waiting
-    guard: Guard
+    policy_state: PolicyState
+    pending_store: PendingStore
+    guard: GuardrailState
     watch: "Watch | None" = None
     labels: Labelling | None = None

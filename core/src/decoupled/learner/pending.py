@@ -16,7 +16,7 @@ LAW = "law"
 Baseline: TypeAlias = tuple[Ints, Floats, bool | str, dict[str | int, list[float]]]
 
 # The arms that a decision could choose from: these serials, all serials below a number, or (None) all arms.
-Covered: TypeAlias = tuple[int, ...] | int | None
+EligibleArms: TypeAlias = tuple[int, ...] | int | None
 
 
 class RoundBaseline:
@@ -58,7 +58,7 @@ def recorded(baseline: Recorded) -> Baseline | None:
 
 # A pending decision, the explored arm, the arms it could choose from, and its baselines. A plain tuple, because every
 # decision makes one.
-Pending: TypeAlias = tuple[Decision, int, Covered, Recorded]
+Pending: TypeAlias = tuple[Decision, int, EligibleArms, Recorded]
 
 new_decision = tuple.__new__  # takes the kind and the fields; faster than the call of the kind
 
@@ -82,7 +82,7 @@ def make_decision(
     return made
 
 
-def checked_asked(content: Any) -> LabelRequest:
+def checked_label_request(content: Any) -> LabelRequest:
     """What a decision fixed about its label, from plain values."""
     wanted, rho, lam, base = content
     if not (0.0 < rho <= 1.0 and 0.0 <= lam <= 1.0 and 0.0 <= base <= 1.0):
@@ -100,14 +100,14 @@ class PendingDecisions(tuple[Decision, ...]):
     forgotten: int
 
     @classmethod
-    def of(cls, waiting: "Waiting") -> "PendingDecisions":
+    def of(cls, pending_store: "PendingStore") -> "PendingDecisions":
         """The decisions that a learner waits for now."""
-        found = cls(each[0] for each in waiting.decisions.values())
-        found.forgotten = waiting.forgotten
+        found = cls(each[0] for each in pending_store.decisions.values())
+        found.forgotten = pending_store.forgotten
         return found
 
 
-class Waiting:
+class PendingStore:
     """The pending decisions of one learner, oldest first. Beyond the limit the oldest is forgotten."""
 
     def __init__(self, tag: str, limit: int) -> None:
@@ -135,13 +135,13 @@ class Waiting:
             return pending
         raise FeedbackError(f"decision {shown(key)}: {self._why_unknown(key, pending)}")
 
-    def with_arm(self, newcomer: int) -> "Waiting":
+    def with_arm(self, newcomer: int) -> "PendingStore":
         """A copy that knows that arms from this serial on are new: decisions made so far could not choose them."""
-        copy = Waiting(self.tag, self.limit)
+        copy = PendingStore(self.tag, self.limit)
         copy.made, copy.forgotten = self.made, self.forgotten
         copy.decisions = {
-            name: (decision, arm, newcomer if covered is None else covered, baseline)
-            for name, (decision, arm, covered, baseline) in self.decisions.items()
+            name: (decision, arm, newcomer if eligible is None else eligible, baseline)
+            for name, (decision, arm, eligible, baseline) in self.decisions.items()
         }
         return copy
 
@@ -162,25 +162,33 @@ class Waiting:
     def to_json(self) -> dict[str, Any]:
         """Everything but the limit as plain values. Decisions with the same baselines share them there."""
         shared, which = self.shared_baselines()
-        made = [each[0] for each in self.decisions.values()]
-        guarded = {each.id: [each.drawn, each.guard] for each in made if each.guard is not None}
-        asked = {
-            each.id: list(each.label_request) for each in made if each.label_request is not None
-        }
-        return {
-            **({"guarded": guarded} if guarded else {}),
-            **({"asked": asked} if asked else {}),
+        decisions = [pending[0] for pending in self.decisions.values()]
+        rows = []
+        for (decision, arm, eligible, _), place in zip(self.decisions.values(), which, strict=True):
+            row = [*decision, arm, eligible]
+            if place is not None:
+                row.append(place)
+            rows.append(row)
+        content: dict[str, Any] = {
             "tag": self.tag,
             "made": self.made,
             "forgotten": self.forgotten,
             "baselines": [baseline_to_json(each) for each in shared],
-            "pending": [
-                [*decision, arm, covered, *([] if place is None else [place])]
-                for (decision, arm, covered, _), place in zip(
-                    self.decisions.values(), which, strict=True
-                )
-            ],
+            "pending": rows,
         }
+        guarded = {
+            each.id: [each.drawn, each.guard] for each in decisions if each.guard is not None
+        }
+        if guarded:
+            content["guarded"] = guarded
+        asked = {
+            each.id: list(each.label_request)
+            for each in decisions
+            if each.label_request is not None
+        }
+        if asked:
+            content["asked"] = asked
+        return content
 
     def shared_baselines(self) -> tuple[list[Baseline], list[int | None]]:
         """The baselines that differ, and which of them each decision has.
@@ -217,10 +225,10 @@ class Waiting:
         return shared, which
 
     @classmethod
-    def from_json(cls, content: dict[str, Any], limit: int) -> "Waiting":
+    def from_json(cls, content: dict[str, Any], limit: int) -> "PendingStore":
         """Restore the result of `to_json`."""
-        waiting = cls(content["tag"], limit)
-        waiting.made, waiting.forgotten = content["made"], content["forgotten"]
+        pending_store = cls(content["tag"], limit)
+        pending_store.made, pending_store.forgotten = content["made"], content["forgotten"]
         shared = [baseline_from_json(each) for each in content["baselines"]]
         fields, guarded, asked = (
             len(Decision._fields),
@@ -229,10 +237,10 @@ class Waiting:
         )
         for record in content["pending"]:
             key = record[0]
-            about = checked_asked(asked[key]) if key in asked else None
+            about = checked_label_request(asked[key]) if key in asked else None
             decision = make_decision(record[:fields], guarded.get(key), None, about)
-            arm, covered, *place = record[fields:]
-            some = tuple(covered) if isinstance(covered, list) else covered
+            arm, eligible, *place = record[fields:]
+            some = tuple(eligible) if isinstance(eligible, list) else eligible
             baseline = shared[place[0]] if place else None
-            waiting.decisions[decision.id] = decision, arm, some, baseline
-        return waiting
+            pending_store.decisions[decision.id] = decision, arm, some, baseline
+        return pending_store

@@ -10,11 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.packed import pack_floats, pack_ints, seal, unpack_floats, unpack_ints, unseal
-from ..base.turns import in_turn
 from ..decision import Arm, Decision, LabelRequest
 from .guardrails import Guardrails
 from .learner import Learner
-from .pending import Waiting, baseline_from_json, baseline_to_json, checked_asked, make_decision
+from .parts import Parts
+from .pending import (
+    PendingStore,
+    baseline_from_json,
+    baseline_to_json,
+    checked_label_request,
+    make_decision,
+)
 from .saving import FORMAT, VERSION, WRITER, restoring, to_content
 from .saving import as_text as as_text
 
@@ -87,8 +93,9 @@ def unseen_arms(learner: Learner) -> list[Arm]:
     >>> unseen_arms(learner)
     ['b']
     """
-    running = learner._running
-    unknown = running.form.unknown(running.state).tolist()
+    unknown = learner.inspect(
+        lambda parts: parts.policy_state.form.unknown(parts.policy_state.state).tolist()
+    )
     return [name for name, unseen in zip(learner.arms, unknown, strict=True) if unseen]
 
 
@@ -102,7 +109,6 @@ _NONE = -1  # no baseline
 _FIELDS = len(Decision._fields) - 1
 
 
-@in_turn
 def place_in_stream(learner: Learner) -> bytes:
     """The position in the random stream. A log that has it for each decision can be checked draw by draw.
 
@@ -112,10 +118,9 @@ def place_in_stream(learner: Learner) -> bytes:
     >>> place_in_stream(twin) == place, learner.decide().round, place_in_stream(learner) == place
     (True, 1, False)
     """
-    return learner._running.stream.tobytes()
+    return learner.inspect(lambda parts: parts.policy_state.stream.tobytes())
 
 
-@in_turn
 def to_columns(learner: Learner) -> tuple[dict[str, Any], Callable[[], dict[str, Any]]]:
     """The learner without its pending decisions, and a function for what these have beyond the fields of `Decision`.
 
@@ -129,32 +134,42 @@ def to_columns(learner: Learner) -> tuple[dict[str, Any], Callable[[], dict[str,
     >>> twin.pending == learner.pending, twin.decide() == learner.decide()
     (True, True)
     """
-    parts = learner._parts
-    waiting = parts.waiting
-    parts.running.record_baselines()
-    learner._keep_drawn()
-    bare, full = Waiting(waiting.tag, waiting.limit), Waiting(waiting.tag, waiting.limit)
-    bare.made, bare.forgotten = waiting.made, waiting.forgotten
-    full.decisions = waiting.decisions.copy()
-    return to_content(parts._replace(waiting=bare)), partial(_of_waiting, full)
+    return learner.inspect(_columns_of)
 
 
-def _of_waiting(waiting: Waiting) -> dict[str, Any]:
-    start = len(waiting.tag) + 1
-    shared, which = waiting.shared_baselines()
-    pending = list(waiting.decisions.values())
+def _columns_of(parts: Parts) -> tuple[dict[str, Any], Callable[[], dict[str, Any]]]:
+    store = parts.pending_store
+    parts.policy_state.record_baselines()
+    if parts.watch is not None:
+        parts.watch.sync(store, parts.policy_state)
+    bare = PendingStore(store.tag, store.limit)
+    bare.made = store.made
+    bare.forgotten = store.forgotten
+    full = PendingStore(store.tag, store.limit)
+    full.decisions = store.decisions.copy()
+    return to_content(parts._replace(pending_store=bare)), partial(_columns_of_pending, full)
+
+
+def _columns_of_pending(pending_store: PendingStore) -> dict[str, Any]:
+    start = len(pending_store.tag) + 1
+    shared, which = pending_store.shared_baselines()
+    pending = list(pending_store.decisions.values())
     asked = [each[0].label_request for each in pending]
     with_labels = bool(asked) and asked[0] is not None
-    return {
-        "numbers": pack_ints(np.array([int(key[start:]) for key in waiting.decisions], np.int64)),
+    columns: dict[str, Any] = {
+        "numbers": pack_ints(
+            np.array([int(key[start:]) for key in pending_store.decisions], np.int64)
+        ),
         "arms": pack_ints(np.array([each[1] for each in pending], np.int64)),
         "covered": [(place, each[2]) for place, each in enumerate(pending) if each[2] is not None],
         "baselines": [baseline_to_json(each) for each in shared],
         "baseline": pack_ints(
             np.array([_NONE if each is None else each for each in which], np.int64)
         ),
-        **({"asked": pack_floats(np.array(asked, np.float64).ravel())} if with_labels else {}),
     }
+    if with_labels:
+        columns["asked"] = pack_floats(np.array(asked, np.float64).ravel())
+    return columns
 
 
 def from_columns(text: str, columns: dict[str, Any], chosen: Iterable[Sequence[Any]]) -> Learner:
@@ -168,32 +183,41 @@ def from_columns(text: str, columns: dict[str, Any], chosen: Iterable[Sequence[A
     (0, 1)
     """
     learner = Learner.from_json(text)
-    waiting, contexts = learner._waiting, learner._running.contexts
+    learner.inspect(partial(_restore_pending, columns, chosen))
+    return learner
+
+
+def _restore_pending(
+    columns: dict[str, Any], chosen: Iterable[Sequence[Any]], parts: Parts
+) -> None:
+    """Add the pending decisions of these columns."""
+    pending_store = parts.pending_store
+    contexts = parts.policy_state.contexts
     with restoring("state of its pending decisions", "give what was written"):
         shared: list[Any] = [baseline_from_json(each) for each in columns["baselines"]]
         shared.append(None)  # the place of _NONE
-        covered = {place: tuple(x) if isinstance(x, list) else x for place, x in columns["covered"]}
+        eligible = {
+            place: tuple(x) if isinstance(x, list) else x for place, x in columns["covered"]
+        }
         numbers = unpack_ints(columns["numbers"]).tolist()
         asked: list[LabelRequest | None] = [None] * len(numbers)
         if "asked" in columns:
             known = unpack_floats(columns["asked"]).reshape(-1, 4).tolist()
-            asked = [checked_asked(each) for each in known]
+            asked = [checked_label_request(each) for each in known]
         arms, baselines = (
             unpack_ints(columns["arms"]).tolist(),
             unpack_ints(columns["baseline"]).tolist(),
         )
         rest = zip(numbers, arms, baselines, asked, chosen, strict=True)
         for place, (number, arm, baseline, about, fields) in enumerate(rest):
-            name = f"{waiting.tag}-{number}"
+            name = f"{pending_store.tag}-{number}"
             guarded: Any = fields[_FIELDS:] if len(fields) > _FIELDS else None
             decision = make_decision((name, *fields[:_FIELDS]), guarded, None, about)
             if contexts is not None:
                 contexts.check(shared[baseline])
-            waiting.decisions[name] = decision, arm, covered.get(place), shared[baseline]
-    return learner
+            pending_store.decisions[name] = decision, arm, eligible.get(place), shared[baseline]
 
 
-@in_turn
 def diagnostics(learner: Learner) -> dict[str, float]:
     """The scalars of a policy's state, and how often each of its rungs plays, by name.
 
@@ -207,10 +231,14 @@ def diagnostics(learner: Learner) -> dict[str, float]:
     >>> list(diagnostics(dc.Ladder().start(arms=8, seed=7)))[-4:]
     ['weight of 0.5', 'weight of 8', 'weight of means', 'weight of recent']
     """
-    running = learner._running
-    names = running.layout.all_scalars
-    rungs = running.form.rung_weights(running.state)
-    scalars = running.state.scalars[: len(names)].tolist()
-    return dict(zip(names, scalars, strict=True)) | {
-        f"weight of {each}": rungs[each] for each in rungs
-    }
+    return learner.inspect(_diagnostics_of)
+
+
+def _diagnostics_of(parts: Parts) -> dict[str, float]:
+    policy_state = parts.policy_state
+    names = policy_state.layout.all_scalars
+    scalars = policy_state.state.scalars[: len(names)].tolist()
+    found = dict(zip(names, scalars, strict=True))
+    for rung, weight in policy_state.form.rung_weights(policy_state.state).items():
+        found[f"weight of {rung}"] = weight
+    return found

@@ -11,7 +11,7 @@ from ..errors import ArmError, LossError, Message, ParameterError, UnseenArmWarn
 from .arms import ArmNames
 from .context import Context, Contexts
 from .losses import LossRange
-from .runner import Running
+from .policy_state import PolicyState
 
 RecordLike: TypeAlias = Sequence[Any] | Mapping[Any, Any]
 """A row of a log: (explored arm, propensity, loss), or a mapping with the keys "explore", "propensity" and "loss"."""
@@ -51,9 +51,9 @@ def listed_records(records: Iterable[Any]) -> list[Any]:
     return list(records)
 
 
-def check_randomised(records: list[Record], arms: ArmNames, running: Running) -> None:
+def check_randomised(records: list[Record], arms: ArmNames, policy_state: PolicyState) -> None:
     """Raise an error if all propensities are 1 and the policy learns from weights."""
-    if not records or any(record.weight != 1.0 for record in records) or not running.weighs():
+    if not records or any(record.weight != 1.0 for record in records) or not policy_state.weighs():
         return
     what = (
         "the only propensity is 1"
@@ -72,11 +72,11 @@ def check_randomised(records: list[Record], arms: ArmNames, running: Running) ->
     raise ParameterError(Message(problem, remedy))
 
 
-def warn_of_unseen(records: list[Record], arms: ArmNames, running: Running) -> None:
+def warn_of_unseen(records: list[Record], arms: ArmNames, policy_state: PolicyState) -> None:
     """Warn if neither the log nor the learner has a loss of some arms."""
     if len(records) < 2:  # a single record is an observation, and these arrive one by one
         return
-    unseen = running.form.unknown(running.state)
+    unseen = policy_state.form.unknown(policy_state.state)
     unseen[[record.arm for record in records]] = False
     if unseen.any():
         names = [arms.names[place] for place in np.flatnonzero(unseen).tolist()]

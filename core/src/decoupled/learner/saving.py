@@ -14,13 +14,13 @@ from ..errors import MissingExtraError, ParameterError, StateError
 from ..kernels.state import NEVER_FORGETS, OBSERVED, ROUND, SECRET, State
 from ..policy import Definition
 from .arms import ArmNames, Serials
-from .guard import Guard
+from .guardrail_state import GuardrailState
 from .inferring import checked_patience
 from .labels import Labelling
 from .losses import LossRange
 from .parts import Parts
-from .pending import LAW, Pending, Waiting
-from .runner import Running
+from .pending import LAW, Pending, PendingStore
+from .policy_state import PolicyState
 
 if TYPE_CHECKING:
     from ..inference.sums import Observation
@@ -34,26 +34,33 @@ VERSION = 1
 
 def to_content(parts: Parts) -> dict[str, Any]:
     """A copy of what a learner has learned, its pending decisions, random stream and settings: quick, for `as_text` later."""
-    arms, losses, running, waiting, guard, watch, labels = parts
-    layout, serials = running.layout, running.serials
-    running.rest()
-    return {
-        "policy": running.policy.to_dict(),
-        "arms": arms.to_json(),
-        **({} if serials.kept is None else {"serials": [serials.born, serials.kept.tolist()]}),
-        "loss_range": list(losses),
-        "max_pending": waiting.limit,
-        "round": running.round,
-        "remembered_round": running.state.scalars.item(ROUND),
-        "secret": running.state.scalars.item(SECRET),
-        "learned": {name: layout.row(running.state, name).copy() for name in layout.learned},
-        "stream": [hex(int(word)) for word in running.stream],
-        **({} if running.contexts is None else {"context": running.contexts.to_json()}),
-        **waiting.to_json(),
-        **guard.to_json(),
-        **({} if watch is None else {"watch": watch.to_json()}),
-        **({} if labels is None else {"labels": labels.to_json()}),
+    policy_state = parts.policy_state
+    policy_state.flush()
+    layout = policy_state.layout
+    scalars = policy_state.state.scalars
+    serials = policy_state.serials
+    content: dict[str, Any] = {
+        "policy": policy_state.policy.to_dict(),
+        "arms": parts.arms.to_json(),
+        "loss_range": list(parts.losses),
+        "max_pending": parts.pending_store.limit,
+        "round": policy_state.round,
+        "remembered_round": scalars.item(ROUND),
+        "secret": scalars.item(SECRET),
+        "learned": {name: layout.row(policy_state.state, name).copy() for name in layout.learned},
+        "stream": [hex(int(word)) for word in policy_state.stream],
     }
+    content.update(parts.pending_store.to_json())
+    content.update(parts.guard.to_json())
+    if serials.kept is not None:
+        content["serials"] = [serials.n_ever, serials.kept.tolist()]
+    if policy_state.contexts is not None:
+        content["context"] = policy_state.contexts.to_json()
+    if parts.watch is not None:
+        content["watch"] = parts.watch.to_json()
+    if parts.labels is not None:
+        content["labels"] = parts.labels.to_json()
+    return content
 
 
 def as_text(content: dict[str, Any]) -> str:
@@ -106,9 +113,11 @@ def _restored(content: dict[str, Any], policy: Definition) -> Parts:
     stream = np.zeros(2, np.uint64)
     stream[:] = [_whole("stream", int(word, 16), 0, 2**64 - 1) for word in content["stream"]]
     serials = _serials(content, len(arms))
-    waiting = Waiting.from_json(content, _whole("max_pending", content["max_pending"], 1))
-    _check_waiting(waiting, content, content["round"], serials.born)
-    guard = Guard.from_json(content)
+    pending_store = PendingStore.from_json(
+        content, _whole("max_pending", content["max_pending"], 1)
+    )
+    _check_waiting(pending_store, content, content["round"], serials.n_ever)
+    guard = GuardrailState.from_json(content)
     guard.rules.check_arms(arms)
     for name in ("draws", "next_look"):
         _whole(name, getattr(guard, name), 0)
@@ -116,24 +125,23 @@ def _restored(content: dict[str, Any], policy: Definition) -> Parts:
     for place, (released, look) in guard.released_in.items():
         _check("released_in", place, type(place) is int and isinstance(released, bool))
         _whole("released_in", look, 0)
-    numbers = [
-        each for segment, (until, found) in guard.shown.items() for each in (segment, until, *found)
-    ]
-    _check("shown", numbers, all(type(each) is int for each in numbers))
+    for segment, (next_look, ids) in guard.shown.items():
+        is_whole = type(segment) is int and type(next_look) is int
+        _check("shown", segment, is_whole and all(type(each) is int for each in ids))
     law = guard.frozen
     if law is not None:
         _check(
             "frozen", law, law.shape == (len(arms),) and bool(((law >= 0.0) & (law <= 1.0)).all())
         )
-    running = Running(policy, state, stream, serials)
-    if running.contexts is not None:
-        running.contexts.restore(content["context"])
-        for each in waiting.decisions.values():
-            running.contexts.check(each[3])
+    policy_state = PolicyState(policy, state, stream, serials)
+    if policy_state.contexts is not None:
+        policy_state.contexts.restore(content["context"])
+        for each in pending_store.decisions.values():
+            policy_state.contexts.check(each[3])
     labels = Labelling.from_json(content["labels"]) if "labels" in content else None
-    watch = _watch(content, waiting, serials.born)
+    watch = _watch(content, pending_store, serials.n_ever)
     _check("watch", "its labels", watch is None or (watch.judge is None) == (labels is None))
-    return Parts(arms, losses, running, waiting, guard, watch, labels)
+    return Parts(arms, losses, policy_state, pending_store, guard, watch, labels)
 
 
 def _state(content: dict[str, Any], policy: Definition, arms: int) -> State:
@@ -178,24 +186,30 @@ def _remembered(content: dict[str, Any], whole: int, forgets: bool) -> float:
 def _serials(content: dict[str, Any], arms: int) -> Serials:
     if "serials" not in content:
         return Serials(arms)
-    born, kept = content["serials"]
+    n_ever, kept = content["serials"]
     places = np.array(kept, np.int64)
     _check(
         "serials", kept, places.shape == (arms,) and bool((np.diff(places, prepend=-1) > 0).all())
     )
-    return Serials(_whole("serials", born, int(places[-1]) + 1), places)
+    return Serials(_whole("serials", n_ever, int(places[-1]) + 1), places)
 
 
-def _check_waiting(waiting: Waiting, content: dict[str, Any], now: int, born: int) -> None:
-    _check("tag", waiting.tag, isinstance(waiting.tag, str))
+def _check_waiting(
+    pending_store: PendingStore, content: dict[str, Any], now: int, n_ever: int
+) -> None:
+    _check("tag", pending_store.tag, isinstance(pending_store.tag, str))
     for name in ("made", "forgotten"):
         _whole(name, content[name], 0)
-    _check("pending", "its ids", len(waiting.decisions) == len(content["pending"]) <= waiting.limit)
+    _check(
+        "pending",
+        "its ids",
+        len(pending_store.decisions) == len(content["pending"]) <= pending_store.limit,
+    )
     for serials, values, free, *kept in content["baselines"]:
         _check(
             "baselines",
             serials,
-            all(_whole("baselines", each, 0, born - 1) >= 0 for each in serials),
+            all(_whole("baselines", each, 0, n_ever - 1) >= 0 for each in serials),
         )
         _check("baselines", values, _numbers("baselines", values).shape == (len(serials),))
         _check("baselines", free, isinstance(free, bool) or free == LAW)
@@ -203,37 +217,41 @@ def _check_waiting(waiting: Waiting, content: dict[str, Any], now: int, born: in
             kept[0] if kept else ()
         ):  # by the id of the decision, or by its explored arm
             _check(
-                "baselines", key, isinstance(key, str) or _whole("baselines", key, 0, born - 1) >= 0
+                "baselines",
+                key,
+                isinstance(key, str) or _whole("baselines", key, 0, n_ever - 1) >= 0,
             )
             _check("baselines", numbers, _numbers("baselines", numbers).ndim == 1)
-    for pending in waiting.decisions.values():
-        _check_pending(pending, now, born)
+    for pending in pending_store.decisions.values():
+        _check_pending(pending, now, n_ever)
 
 
-def _check_pending(pending: Pending, now: int, born: int) -> None:
-    decision, serial, covered, _ = pending
+def _check_pending(pending: Pending, now: int, n_ever: int) -> None:
+    decision, serial, eligible, _ = pending
     _check("pending", decision.id, isinstance(decision.id, str))
     _whole("pending", decision.round, 1, now)
     check_number("pending", decision.weight, "choose another", above=0.0)
     if decision.propensity is not None:
         _check("pending", decision.propensity, 0.0 < decision.propensity <= 1.0)
-    _whole("pending", serial, 0, born - 1)
-    if isinstance(covered, tuple):
+    _whole("pending", serial, 0, n_ever - 1)
+    if isinstance(eligible, tuple):
         _check(
-            "pending", covered, serial in [_whole("pending", each, 0, born - 1) for each in covered]
+            "pending",
+            eligible,
+            serial in [_whole("pending", each, 0, n_ever - 1) for each in eligible],
         )
-    elif covered is not None:
-        _check("pending", covered, serial < _whole("pending", covered, 1, born))
+    elif eligible is not None:
+        _check("pending", eligible, serial < _whole("pending", eligible, 1, n_ever))
 
 
-def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | None":
+def _watch(content: dict[str, Any], pending_store: PendingStore, n_ever: int) -> "Watch | None":
     if "watch" not in content:
         return None
     from .watch import Watch
 
     watch = Watch.from_json(content["watch"])
     for each in watch.all_sequences():
-        _check("watch", each, each.count == born)
+        _check("watch", each, each.count == n_ever)
     # Not those that are pending here: columns bring these later.
     _check("watch", "its decisions", all(isinstance(key, str) for key in watch.before))
     places = [*(watch.segments or {}), *(watch.trials or {})]
@@ -243,10 +261,10 @@ def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | Non
     checked_patience(watch.label_patience)
     for key, count in watch.later.items():
         _check("watch", key, isinstance(key, str) and type(count) is int and count >= 0)
-    watch.made = waiting.made
+    watch.made = pending_store.made
     _check("watch", watch.expired, watch.expired is None or 0.0 <= watch.expired <= 1.0)
     for key, seen in watch.queue.items():
-        _check("watch", key, isinstance(key, str) and (seen is None or _is_kept(seen, born)))
+        _check("watch", key, isinstance(key, str) and (seen is None or _is_kept(seen, n_ever)))
     for key, ((loss, position), label, back) in watch.judgements.items():
         known = (loss, 0.5 if label is None else label, 0.5 if back is None else back)
         holds = all(0.0 <= each <= 1.0 for each in known) and (
@@ -256,18 +274,19 @@ def _watch(content: dict[str, Any], waiting: Waiting, born: int) -> "Watch | Non
     return watch
 
 
-def _is_kept(seen: "Observation", born: int) -> bool:
+def _is_kept(seen: "Observation", n_ever: int) -> bool:
     explore, weight, loss, exploit, some, law, rho = seen
     arms = some if isinstance(some, tuple) else (len(some or ()) - 1,)
     all_arms = (explore, 0 if exploit is None else exploit, *arms)
     return (
-        all(type(arm) is int and 0 <= arm < born for arm in all_arms)
+        all(type(arm) is int and 0 <= arm < n_ever for arm in all_arms)
         and explore in (some or ())
         and (weight is None or 0.0 < weight < 1e100)
         and (math.isnan(loss) or 0.0 <= loss <= 1.0)
         and 0.0 < rho <= 1.0
         and (
-            law is None or (explore < len(law) <= born and law.min() >= 0.0 and law[explore] > 0.0)
+            law is None
+            or (explore < len(law) <= n_ever and law.min() >= 0.0 and law[explore] > 0.0)
         )
     )
 

@@ -23,8 +23,8 @@ from ..inference.sums import Observation, most_segments, share_of_segment
 from .arms import Serials
 from .guardrails import CONTEXTS, PREFERENCES
 from .labels import Judged, Judgement, Labels
-from .pending import Pending, Waiting
-from .runner import Running
+from .pending import Pending, PendingStore
+from .policy_state import PolicyState
 
 MOST_NUMBERS = (
     1_000_000  # in the laws of the queue; without room for it, a decision goes without its law
@@ -166,34 +166,38 @@ class Watch:
 
     # Deciding
 
-    def keep_drawn(self, waiting: Waiting, running: Running) -> None:
+    def sync(self, pending_store: PendingStore, policy_state: PolicyState) -> None:
         """Put the decisions made since the last call into the queue.
 
         What is kept of them depends on the state, and they must be pending, so call this before either changes.
         """
-        new = list(islice(reversed(waiting.decisions.values()), max(waiting.made - self.made, 0)))
+        new = list(
+            islice(
+                reversed(pending_store.decisions.values()), max(pending_store.made - self.made, 0)
+            )
+        )
         for number, pending in enumerate(reversed(new), self.made + 1):
-            decision, _, covered, baseline = pending
-            if running.contexts is not None:  # the law is that of its context
-                running.contexts.recall(baseline, running.serials)
-                running.contexts.derive()
+            decision, _, eligible, baseline = pending
+            if policy_state.contexts is not None:  # the law is that of its context
+                policy_state.contexts.recall(baseline, policy_state.serials)
+                policy_state.contexts.derive()
                 self._law = None
-                self._note_segment(decision.id, running.contexts.segment)
-            born, law = running.serials.born, None
+                self._note_segment(decision.id, policy_state.contexts.segment)
+            n_ever, law = policy_state.serials.n_ever, None
             # Whether there is room must not depend on the arm drawn: a round with a law is bet on otherwise.
-            room = (len(self.queue) + 1) * born <= MOST_NUMBERS
+            room = (len(self.queue) + 1) * n_ever <= MOST_NUMBERS
             if (
                 room
                 and decision.propensity is not None
                 and (self.sequences.pairs_arms or not self.weighs)
             ):
-                state = running.round, covered
+                state = policy_state.round, eligible
                 if (
                     self._law is None or self._law[0] != state
                 ):  # decisions of the same round share it
-                    self._law = state, self._law_of(pending, running)
+                    self._law = state, self._law_of(pending, policy_state)
                 law = self._law[1]
-            self.put(pending, self.serials[decision.exploit], law, born)
+            self.put(pending, self.serials[decision.exploit], law, n_ever)
             self.made = number
             self._release()
         if not new:
@@ -219,26 +223,28 @@ class Watch:
             known[place] = empty_like(self.sequences, drift=True, share=share)
         return place in known
 
-    def _law_of(self, pending: Pending, running: Running) -> Floats:
+    def _law_of(self, pending: Pending, policy_state: PolicyState) -> Floats:
         """The law of exploration by serial."""
-        covered, serials = pending[2], running.serials
-        part = None if covered is None else serials.places(np.array(covered, np.int64))[0]
-        law = running.law("exploration_law", part)
+        eligible, serials = pending[2], policy_state.serials
+        part = None if eligible is None else serials.places(np.array(eligible, np.int64))[0]
+        law = policy_state.law("exploration_law", part)
         if serials.kept is not None:
-            by_place, law = law, np.zeros(serials.born)
+            by_place, law = law, np.zeros(serials.n_ever)
             law[serials.kept] = by_place
         return law
 
-    def put(self, pending: Pending, exploit: int | None, law: Floats | None, born: int) -> None:
+    def put(self, pending: Pending, exploit: int | None, law: Floats | None, n_ever: int) -> None:
         """Put a decision into the queue, which exploits this arm and explores by this law, if it is known."""
-        decision, serial, covered, _ = pending
+        decision, serial, eligible, _ = pending
         if law is not None and not law.item(serial) > 0.0:
             law = None  # the law is exact, and the arm was drawn by a rounded one
         weight: float | None = (
             decision.weight if decision.propensity is None else 1.0 / decision.propensity
         )
         available = (
-            covered if isinstance(covered, tuple) else range(born if covered is None else covered)
+            eligible
+            if isinstance(eligible, tuple)
+            else range(n_ever if eligible is None else eligible)
         )
         if (
             not self.weighs and law is None
@@ -359,15 +365,23 @@ class Watch:
 
     def all_sequences(self) -> list[Sequences]:
         """All that are kept."""
-        since = None if self.lookout is None else self.lookout.own
-        of_segments = [*(self.segments or {}).values(), *(self.trials or {}).values()]
-        some = self.sequences, self.trial, self.judged, since, *of_segments
-        return [each for each in some if each is not None]
+        sequences = [self.sequences]
+        if self.trial is not None:
+            sequences.append(self.trial)
+        if self.judged is not None:
+            sequences.append(self.judged)
+        if self.lookout is not None and self.lookout.own is not None:
+            sequences.append(self.lookout.own)
+        if self.segments is not None:
+            sequences.extend(self.segments.values())
+        if self.trials is not None:
+            sequences.extend(self.trials.values())
+        return sequences
 
     def copy(self) -> "Watch":
         """The same, with sequences that go on independently; the queue is shared."""
         copy = shallow(self)
-        copy._law = None  # of the arms of now
+        copy.forget_law()
         for name in ("sequences", "trial", "judged", "judge", "lookout"):
             if (own := getattr(self, name)) is not None:
                 setattr(copy, name, own.copy())
@@ -376,6 +390,10 @@ class Watch:
                 setattr(copy, name, {place: each.copy() for place, each in by_place.items()})
         copy.unjudged = set(self.unjudged)
         return copy
+
+    def forget_law(self) -> None:
+        """Compute the law of exploration anew for the next decision, because arms may change."""
+        self._law = None
 
     def looking_out(self, every: float) -> "Watch":
         """A copy that looks out for a change, by the verdict until now."""
@@ -386,13 +404,13 @@ class Watch:
         copy.lookout.every = every
         return copy
 
-    def following(self, serials: Serials) -> "Watch":
+    def with_arms(self, serials: Serials) -> "Watch":
         """A copy with arms added and retired, so that those left are those of the learner."""
         copy = self.copy()
-        live = range(serials.born) if serials.kept is None else serials.kept.tolist()
+        live = range(serials.n_ever) if serials.kept is None else serials.kept.tolist()
         for each in copy.all_sequences():
-            if serials.born > each.count:
-                each.add_arms(serials.born - each.count)
+            if serials.n_ever > each.count:
+                each.add_arms(serials.n_ever - each.count)
             for gone in set(each.live).difference(live):
                 each.retire(gone)
         if copy.lookout is not None:

@@ -180,7 +180,7 @@ class Spending:
             self.meter = (
                 Meter(budget, clock=clock, seed=seed)
                 if before is None
-                else before.following(budget)
+                else before.with_budget(budget)
             )
         except BaseException:
             if file is not None:

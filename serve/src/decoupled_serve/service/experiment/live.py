@@ -437,7 +437,7 @@ class LiveExperiment:
 
     def _change_budget(self, budget: Budget) -> None:
         if self.meter is not None:
-            self.meter = self.meter.following(budget)
+            self.meter = self.meter.with_budget(budget)
         elif budget:
             self.meter = Meter(budget, seed=self.seed)
 

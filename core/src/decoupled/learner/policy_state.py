@@ -13,7 +13,7 @@ from ..kernels.state import ARMS, EVENTS, OBSERVED, State
 from ..policy import Baselines, ContextualDefinition, Definition
 from .arms import Serials
 from .context import Context, Contexts
-from .pending import LAW, Baseline, Covered, Pending, Recorded, RoundBaseline, recorded
+from .pending import LAW, Baseline, EligibleArms, Pending, Recorded, RoundBaseline, recorded
 from .restriction import Restriction
 from .seeds import KeyDraws
 
@@ -21,7 +21,7 @@ MOST_KEPT = 100_000_000  # numbers that pending decisions keep, one for each arm
 MOST_SCRATCH = 20_000  # arms in the states for some of them; one state may have more
 
 
-class Running:
+class PolicyState:
     """A policy's state, and the operations on it.
 
     Arms are places here. The learner knows their names, and pending decisions their serials. A policy may have several
@@ -69,9 +69,9 @@ class Running:
         self.key_draws: KeyDraws | None = None
         self.everyone = np.arange(arms)
         # A state for each number of arms that decisions choose from, which is filled anew for each.
-        self._scratch: dict[int, tuple[Restriction, Running]] = {}
+        self._scratch: dict[int, tuple[Restriction, PolicyState]] = {}
         # Of the last decision among some arms: those that it could choose, and a mask of the others.
-        self._last_away: tuple[Covered, NDArray[np.bool_]] = (None, np.zeros(arms, np.bool_))
+        self._last_away: tuple[EligibleArms, NDArray[np.bool_]] = (None, np.zeros(arms, np.bool_))
         # The rows that are charged where an arm was not available.
         if policy.cumulative is not None:
             self._cumulative = self.layout.row(state, policy.cumulative)
@@ -84,7 +84,7 @@ class Running:
         self.keeps_scalars = len(kept) > 0
 
     @classmethod
-    def fresh(cls, policy: Definition, arms: int, stream: Words) -> "Running":
+    def fresh(cls, policy: Definition, arms: int, stream: Words) -> "PolicyState":
         """A policy that has not seen anything yet."""
         return cls(policy, policy.at(arms).layout.new_state(arms, secret_of(stream)), stream)
 
@@ -97,7 +97,7 @@ class Running:
         """Set the number of events after so many decisions: a draw that is no decision is no event."""
         self.state.scalars[EVENTS] = made + self.round - 1
 
-    def only(self, part: Ints) -> "Running":
+    def restricted_to(self, part: Ints) -> "PolicyState":
         """The policy with only these arms, until the next call of this; the learning rate stays that of all arms."""
         arms = len(part)
         if arms not in self._scratch:
@@ -105,20 +105,20 @@ class Running:
                 self._scratch.clear()
             form = self.policy.at(arms)
             restriction = Restriction(self.layout, form.layout, arms)
-            scratch = Running(
+            scratch = PolicyState(
                 self.policy,
                 restriction.state,
                 self.stream,
-                self.serials.only(part),
+                self.serials.restricted_to(part),
                 form,
                 self.contexts,
             )
             self._scratch[arms] = restriction, scratch
         restriction, scratch = self._scratch[arms]
         if not restriction.is_of(part):
-            scratch.serials = self.serials.only(part)
+            scratch.serials = self.serials.restricted_to(part)
             if scratch.key_draws is not None:
-                scratch.key_draws.renumber(scratch.serials.of(scratch.everyone))
+                scratch.key_draws.renumber(scratch.serials.ids(scratch.everyone))
         restriction.refill(self.state, part)
         if self.contexts is not None:
             self.contexts.copy_context(part, restriction.state)
@@ -127,7 +127,7 @@ class Running:
 
     def draw_exploited(self, part: Ints | None, key: int | None) -> int:
         """Draw the arm to exploit, among some arms or all, or take the one of a key's word."""
-        among = self if part is None else self.only(part)
+        among = self if part is None else self.restricted_to(part)
         if key is not None:
             drawn = among.keys.arm(key)
         elif self.keeps_scalars and part is None:
@@ -142,7 +142,7 @@ class Running:
     def keys(self) -> KeyDraws:
         """What draws the arms of keys."""
         if self.key_draws is None:
-            self.key_draws = KeyDraws(self.form, self.state, self.serials.of(self.everyone).copy())
+            self.key_draws = KeyDraws(self.form, self.state, self.serials.ids(self.everyone).copy())
         return self.key_draws
 
     def share_baseline(self) -> Recorded:
@@ -152,7 +152,7 @@ class Running:
         self.sharing += 1
         return self.shared
 
-    def read_baseline(self, part: Ints, scratch: "Running") -> Baseline | None:
+    def read_baseline(self, part: Ints, scratch: "PolicyState") -> Baseline | None:
         """The baselines of a decision among some arms, None if all are 0. Unavailable arms have none."""
         within, values = scratch.own_baselines().read(scratch.state)
         return self._known(part[within], values)
@@ -166,7 +166,7 @@ class Running:
         self.sharing = max(self.sharing, 2)  # so that the next round has an object of its own
         if self.own_baselines().keep_law:
             law = self.form.exploration_law(self.state)
-            return self.serials.of(self.everyone), law, LAW, {}
+            return self.serials.ids(self.everyone), law, LAW, {}
         return self._known(*self.own_baselines().read(self.state))
 
     def record_baselines(self) -> None:
@@ -203,29 +203,29 @@ class Running:
     def _known(self, places: Ints, values: Floats) -> Baseline | None:
         """Baselines as a pending decision keeps them: by serial, and without zeros if those are no baselines."""
         if self._any_baseline:
-            return None if len(values) == 0 else (self.serials.of(places), values, True, {})
+            return None if len(values) == 0 else (self.serials.ids(places), values, True, {})
         found = np.flatnonzero(values)
         if len(found) == 0:
             return None
-        return self.serials.of(places[found]), values[found], False, {}
+        return self.serials.ids(places[found]), values[found], False, {}
 
     # Learning
 
     def settle(self, pending: Pending, loss: float) -> None:
         """Learn from the feedback of a decision, which may have explored an arm that was retired since."""
-        decision, serial, covered, baseline = pending
+        decision, serial, eligible, baseline = pending
         if (
-            covered is None and self.serials.kept is None
+            eligible is None and self.serials.kept is None
         ):  # every arm was available, and none was retired
             self.learn(serial, decision.weight, loss, baseline, decision.id)
             return
         arm = self.serials.place(serial)
-        if covered is not None:
+        if eligible is not None:
             known = recorded(baseline)
             if known is None and self._any_baseline:
-                baseline = self._current_baseline(covered)
+                baseline = self._current_baseline(eligible)
             if known is None or known[2] != LAW:  # else the update does
-                self._charge_absent(covered, loss)
+                self._charge_absent(eligible, loss)
         if arm is not None:
             self.learn(arm, decision.weight, loss, baseline, decision.id)
         elif self.policy.cumulative is not None:
@@ -298,40 +298,40 @@ class Running:
         if mine is not None and len(mine) == len(self.kept):  # another form keeps less
             self.state.scalars[self.kept] = mine
 
-    def _charge_absent(self, covered: Covered, loss: float) -> None:
+    def _charge_absent(self, eligible: EligibleArms, loss: float) -> None:
         """Add the loss to every arm that the decision could not choose."""
         if self.policy.cumulative is None:
             return
         if self.contexts is not None:  # the update charges them, in each of its ladders
-            self._absent[self._was_away(covered)] = 1.0
+            self._absent[self._was_away(eligible)] = 1.0
             return
         if self.has_baselines:
             self.record_baselines()
-        np.add(self._cumulative, loss, out=self._cumulative, where=self._was_away(covered))
+        np.add(self._cumulative, loss, out=self._cumulative, where=self._was_away(eligible))
         self.kept_of = ""
         self.calls.init()
 
-    def _was_away(self, covered: Covered) -> NDArray[np.bool_]:
+    def _was_away(self, eligible: EligibleArms) -> NDArray[np.bool_]:
         """A mask of the arms that a decision could not choose."""
-        if covered is self._last_away[0]:
+        if eligible is self._last_away[0]:
             return self._last_away[1]
-        away = np.full(self.state.floats.shape[1], covered is not None)
-        if isinstance(covered, tuple):
-            away[self.serials.places(np.array(covered, np.int64))[0]] = False
-        elif covered is not None:
-            away[: self.serials.first_from(covered)] = False
-        self._last_away = covered, away
+        away = np.full(self.state.floats.shape[1], eligible is not None)
+        if isinstance(eligible, tuple):
+            away[self.serials.places(np.array(eligible, np.int64))[0]] = False
+        elif eligible is not None:
+            away[: self.serials.first_from(eligible)] = False
+        self._last_away = eligible, away
         return away
 
-    def _current_baseline(self, covered: Covered) -> Baseline:
+    def _current_baseline(self, eligible: EligibleArms) -> Baseline:
         """The baselines that the state has now, of the arms that a decision could choose.
 
         Absent arms are charged the loss and must not get a baseline as well. Call this before they are: a baseline that
         depends on the loss would bias the estimates.
         """
         places, values = self.own_baselines().read(self.state)
-        chosen = ~self._was_away(covered)[places]
-        return self.serials.of(places[chosen]), values[chosen], False, {}
+        chosen = ~self._was_away(eligible)[places]
+        return self.serials.ids(places[chosen]), values[chosen], False, {}
 
     def _observe_removed_arm(self, weight: float, loss: float) -> None:
         """Learn the loss of a retired arm: add it for this one observation, so that the round counts."""
@@ -339,7 +339,7 @@ class Running:
         arms = self.state.floats.shape[1]
         state = self._extended(1)
         state.scalars[ARMS] = arms
-        larger = Running(self.policy, state, self.stream)
+        larger = PolicyState(self.policy, state, self.stream)
         larger.learn(arms, weight, loss)
         left = larger.layout.restrict(state, np.arange(arms), self.layout)
         for mine, new in zip(self.state, left, strict=True):
@@ -363,33 +363,33 @@ class Running:
 
     # Adding and retiring arms
 
-    def rest(self) -> None:
+    def flush(self) -> None:
         """Leave the round and the context at hand, because what is saved or copied must not depend on the last call."""
         self.record_baselines()
         if self.contexts is not None:
             self.contexts.leave()
 
-    def extended(self, newcomers: int) -> "Running":
+    def extended(self, newcomers: int) -> "PolicyState":
         """A copy with this many more arms."""
-        self.rest()
+        self.flush()
         serials = self.serials.extended(newcomers)
-        new = Running(self.policy, self._extended(newcomers), self.stream, serials)
+        new = PolicyState(self.policy, self._extended(newcomers), self.stream, serials)
         return self._followed(new, np.arange(self.state.floats.shape[1]))
 
-    def without(self, gone: Ints) -> "Running":
+    def without(self, gone: Ints) -> "PolicyState":
         """A copy without the arms at these places."""
-        self.rest()
+        self.flush()
         left = np.delete(np.arange(self.state.floats.shape[1]), gone)
         form = self.policy.at(len(left))
         state = self.layout.restrict(self.state, left, form.layout)
         state.scalars[ARMS] = len(left)
         return self._followed(
-            Running(self.policy, state, self.stream, self.serials.only(left)), left
+            PolicyState(self.policy, state, self.stream, self.serials.restricted_to(left)), left
         )
 
-    def _followed(self, new: "Running", left: Ints) -> "Running":
+    def _followed(self, new: "PolicyState", left: Ints) -> "PolicyState":
         if self.contexts is not None:
-            new.contexts = self.contexts.following(new.state, new.calls.init, left)
+            new.contexts = self.contexts.with_arms(new.state, new.calls.init, left)
         return new
 
     def _extended(self, newcomers: int) -> State:
@@ -405,5 +405,5 @@ class Running:
             law: Floats = getattr(self.form, name)(self.state)
             return law
         probabilities = np.zeros(self.state.floats.shape[1])
-        probabilities[part] = self.only(part).law(name, None)
+        probabilities[part] = self.restricted_to(part).law(name, None)
         return probabilities

@@ -9,7 +9,7 @@ import numpy as np
 from ..base.arrays import Floats, Ints, certain
 from ..base.turns import TakesTurns, in_turn
 from ..decision import Served
-from ..errors import ArmError, ParameterError, UnsupportedError
+from ..errors import ParameterError, UnsupportedError
 from ..kernels.random.keyed import keyed_race
 from ..kernels.state import ROUND
 from .arms import ArmNames, Serials
@@ -17,9 +17,9 @@ from .context import checked_advice, refuse_context
 from .guardrails import Guardrails
 from .labels import Labelling
 from .losses import LossRange
-from .pending import Waiting
+from .pending import PendingStore
+from .policy_state import PolicyState
 from .request import Request
-from .runner import Running
 from .seeds import hashed
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ WHOLE = -1  # in place of a segment, where none are told apart
 
 
 @dataclass(slots=True, eq=False)
-class Guard:
+class GuardrailState:
     """The guardrails of one learner, and the state of their own draws.
 
     They must not move the policy's stream: then exploring would depend on them. Each draw is a hash of the stream where
@@ -60,9 +60,9 @@ class Guard:
     def __post_init__(self) -> None:
         self.has_rules = bool(self.rules)  # every decision asks
 
-    def following(self, rules: Guardrails) -> "Guard":
+    def with_rules(self, rules: Guardrails) -> "GuardrailState":
         """The guard for other rules: draws go on, and a new incumbent has not been released."""
-        guard = Guard(rules, self.draws)
+        guard = GuardrailState(rules, self.draws)
         if rules.tries_as(self.rules):
             guard.released = self.released
             guard.next_look = self.next_look
@@ -89,27 +89,12 @@ class Guard:
         """Whether another arm was found to be better than the incumbent; by segment, in any of them."""
         return self.released or any(released for released, _ in self.released_in.values())
 
-    def with_arms(self, count: int) -> "Guard":
+    def with_arms(self, count: int) -> "GuardrailState":
         """The guard for so many arms: keys do not draw those that came until the frozen law is replaced."""
-        guard = self.following(self.rules)
+        guard = self.with_rules(self.rules)
         if guard.frozen is not None:
             guard.frozen = np.pad(guard.frozen, (0, count - len(guard.frozen)))
         return guard
-
-    def available(self, part: Ints | None, arms: ArmNames) -> Ints | None:
-        """The places of the available arms, without those that are down; None for all."""
-        if not self.rules.down:
-            return part
-        down = arms.places(self.rules.down)
-        left = np.setdiff1d(
-            np.arange(len(arms)) if part is None else part, down, assume_unique=True
-        )
-        if len(left) == 0:
-            names = ", ".join(repr(arms.names[place]) for place in (down if part is None else part))
-            raise ArmError(
-                f"available: every arm of this decision is down ({names}); see guardrails.down"
-            )
-        return left
 
     def serve(
         self,
@@ -148,7 +133,7 @@ class Guard:
                 return (draw.arm(key), "frozen") if draw.sum > 0.0 else (drawn, None)
             law = self.frozen[part]
             if law.any():
-                return int(part[int(keyed_race(law, serials.of(part), key))]), "frozen"
+                return int(part[int(keyed_race(law, serials.ids(part), key))]), "frozen"
         return drawn, None
 
     def draw_of_frozen(self, law: Floats, serials: Serials) -> "FrozenDraw":
@@ -226,7 +211,7 @@ class Guard:
         return {"guard": state}
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> "Guard":
+    def from_json(cls, content: dict[str, Any]) -> "GuardrailState":
         """Restore the result of `to_json`."""
         if "guard" not in content:
             return cls(Guardrails())
@@ -248,7 +233,7 @@ class FrozenDraw:
         self._law = law
         self.sum = float(law.sum())
         self._serials = serials
-        self._ids = serials.of(np.arange(len(law)))
+        self._ids = serials.ids(np.arange(len(law)))
         shipped = getattr(keyed_race, "shipped", lambda: None)()  # not under a debugger
         self._call = None if shipped is None else shipped.prepared(law, self._ids)
 
@@ -277,9 +262,9 @@ class Guarded(TakesTurns):
 
     _arms: ArmNames
     _losses: LossRange
-    _running: Running
-    _waiting: Waiting
-    _guard: Guard
+    _policy_state: PolicyState
+    _pending_store: PendingStore
+    _guard: GuardrailState
     _subsets: "Subsets"
     _labels: Labelling | None
     _watch: "Watch | None"
@@ -311,14 +296,14 @@ class Guarded(TakesTurns):
         if not isinstance(given, Guardrails):
             rule, remedy = "must be guardrails", "for example dc.Guardrails(pinned='a')"
             raise ParameterError.of("guardrails", rules, rule, remedy)
-        if rules.replace_arms and self._running.policy.coupled:
+        if rules.replace_arms and self._policy_state.policy.coupled:
             rule = "plays the standard game and learns from the arm that is served, so another must not be served"
-            name = type(self._running.policy).__name__
+            name = type(self._policy_state.policy).__name__
             raise UnsupportedError(
                 f"guardrails: {name} {rule}; use a decoupled policy such as FTPL"
             )
         rules.check_arms(self._arms)
-        contexts, watch = self._running.contexts, self._watch
+        contexts, watch = self._policy_state.contexts, self._watch
         rules.check_fits(
             self._arms,
             self._losses,
@@ -332,70 +317,78 @@ class Guarded(TakesTurns):
         if (rules.incumbent is not None or rules.cheapest_within is not None) and watch is None:
             watch = self._new_watch(rules.risk, rules.drift)
         if watch is not None and self._by_segment(rules) != (watch.segments is not None):
-            watch.keep_drawn(self._waiting, self._running)
+            watch.sync(self._pending_store, self._policy_state)
             watch = watch.with_segments(self._by_segment(rules))
         if watch is not None and not rules.tries_as(self._guard.rules):
-            watch.keep_drawn(self._waiting, self._running)
+            watch.sync(self._pending_store, self._policy_state)
             watch = watch.with_trial(tried=rules.incumbent is not None, by_segment=rules.by_segment)
-        self._replace(guard=self._guard.following(rules), watch=watch)
-        self._keep_evidence()
+        self._replace(guard=self._guard.with_rules(rules), watch=watch)
+        self._sync_watch_if_needed()
         self._judge()
 
     @in_turn
     def _serve(self, request: Request) -> Served:
-        running = self._running
+        policy_state = self._policy_state
         subset = self._subsets.find(request.available)
         part = None if subset is None else subset.places
-        word = None if request.key is None else running.keys.word(request.key)
-        self._keep_evidence()
-        self._enter(request, new=False)
-        drawn = running.draw_exploited(part, word)
-        exploit, guard = self._served(drawn, part, word)
-        running.count_events(self._waiting.made)  # a draw that is no decision is no event
+        word = None if request.key is None else policy_state.keys.word(request.key)
+        self._sync_watch_if_needed()
+        self._enter_context(request, new=False)
+        drawn = policy_state.draw_exploited(part, word)
+        exploit, guard = self._serve_by_rules(drawn, part, word)
+        policy_state.count_events(
+            self._pending_store.made
+        )  # a draw that is no decision is no event
         return Served(self._arms.names[exploit], self._arms.names[drawn], guard)
 
-    def _enter(self, request: Request, *, new: bool = True) -> None:
+    def _enter_context(self, request: Request, *, new: bool = True) -> None:
         """Put a request's context and advice where a contextual policy reads them; its segment may be `new`."""
-        contexts = self._running.contexts
+        contexts = self._policy_state.contexts
         if contexts is not None:
             laws = checked_advice(request.advice, contexts.policy, self._arms)
             contexts.enter(request.context, laws, new=new)
             contexts.derive()
         elif request.context is not None or request.advice is not None:
-            refuse_context(self._running.policy)
+            refuse_context(self._policy_state.policy)
 
-    def _served(self, drawn: int, part: Ints | None, word: int | None) -> tuple[int, str | None]:
+    def _serve_by_rules(
+        self, drawn: int, part: Ints | None, word: int | None
+    ) -> tuple[int, str | None]:
         """The place of the arm to serve instead of the one drawn, and the guardrail that chose it."""
-        guard, stream = self._guard, self._running.stream.tobytes()
-        good, serials, segment = self._good_enough(), self._running.serials, self._segment_at_hand()
+        guard, stream = self._guard, self._policy_state.stream.tobytes()
+        good, serials, segment = (
+            self._good_enough(),
+            self._policy_state.serials,
+            self._segment_at_hand(),
+        )
         return guard.serve(drawn, self._arms, part, stream, word, good, serials, segment)
 
     def _segment_at_hand(self) -> int:
         """The place of the segment of the context at hand; `WHOLE` for a policy without contexts."""
-        contexts = self._running.contexts
+        contexts = self._policy_state.contexts
         return WHOLE if contexts is None else contexts.segment
 
     @property
     def _tells_segments(self) -> bool:
         """Whether the policy tells segments apart."""
-        contexts = self._running.contexts
+        contexts = self._policy_state.contexts
         return contexts is not None and len(contexts.policy.segments) > 0
 
     def _by_segment(self, rules: Guardrails) -> bool:
         """Whether the rules ask for the evidence of each segment."""
         return (rules.cheapest_within is not None or rules.by_segment) and self._tells_segments
 
-    def _keep_evidence(self) -> None:
+    def _sync_watch_if_needed(self) -> None:
         """Keep what is watched of new decisions, if what is served depends on the evidence of now.
 
         Then it depends on the decisions and their feedback alone, whatever else was asked. Call this before entering a context.
         """
         if self._guard.rules.cheapest_within is not None and self._watch is not None:
-            self._watch.keep_drawn(self._waiting, self._running)
+            self._watch.sync(self._pending_store, self._policy_state)
 
     def _good_enough(self) -> Collection[int]:
         """The places of the arms whose loss is known to be within the margin of every other arm's, in the context at hand."""
-        guard, watch, running = self._guard, self._watch, self._running
+        guard, watch, policy_state = self._guard, self._watch, self._policy_state
         at_hand = self._segment_at_hand()
         if guard.rules.cheapest_within is None or watch is None or guard.keeps_incumbent(at_hand):
             return ()
@@ -403,7 +396,7 @@ class Guarded(TakesTurns):
         if guard.rules.drift:
             self._look(watch, segment)
         serials = np.array(guard.shown.get(segment, (0, []))[1], np.int64)
-        places: list[int] = running.serials.places(serials)[0].tolist()
+        places: list[int] = policy_state.serials.places(serials)[0].tolist()
         return places
 
     def _look(self, watch: "Watch", segment: int) -> None:
@@ -435,17 +428,17 @@ class Guarded(TakesTurns):
 
     def _judge_frozen(self, margin: float) -> None:
         """Freeze the policy's law of now, if an arm's estimated mean beats that of the frozen law by more than the margin."""
-        guard, running = self._guard, self._running
-        law, form = guard.frozen, running.form
-        means = form.estimates(running.state)
-        rounds = 0.0 if form.cumulative is None else running.state.scalars.item(ROUND) - 1.0
+        guard, policy_state = self._guard, self._policy_state
+        law, form = guard.frozen, policy_state.form
+        means = form.estimates(policy_state.state)
+        rounds = 0.0 if form.cumulative is None else policy_state.state.scalars.item(ROUND) - 1.0
         if rounds > 0.0:
             means = means / rounds
         if law is not None:
-            whole = guard.draw_of_frozen(law, running.serials).sum
+            whole = guard.draw_of_frozen(law, policy_state.serials).sum
             if whole > 0.0 and law @ means / whole - means.min() <= margin:
                 return
-        guard.frozen = running.law("exploitation_law", None)
+        guard.frozen = policy_state.law("exploitation_law", None)
 
     def _judge_incumbent(self, watch: "Watch") -> None:
         """Release the incumbent once what was observed since it was set shows that another arm is better."""
@@ -455,7 +448,7 @@ class Guarded(TakesTurns):
         elif rules.incumbent is not None and not guard.released and observed >= guard.next_look:
             from ..inference.verdicts import is_beaten
 
-            serial = self._running.serials.of_one(self._arms.place(rules.incumbent))
+            serial = self._policy_state.serials.id_at(self._arms.place(rules.incumbent))
             guard.released = is_beaten(watch.judges, serial, rules.risk, drift=rules.drift)
             guard.next_look = _rarer(observed)
 
@@ -465,7 +458,7 @@ class Guarded(TakesTurns):
         from ..inference.verdicts import is_beaten
 
         guard, rules, judges = self._guard, self._guard.rules, watch.judges_of_segments
-        serial = self._running.serials.of_one(self._arms.place(rules.incumbent))
+        serial = self._policy_state.serials.id_at(self._arms.place(rules.incumbent))
         for place in sorted(watch.unjudged & judges.keys()):
             sequences = judges[place]
             released, next_look = guard.released_in.get(place, (False, 1))
