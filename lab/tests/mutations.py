@@ -225,7 +225,7 @@ MISTAKES = [
     ("base/turns.py", "if self._has_failed:", "if False:"),
     ("learner/learner.py", "if self._is_updating:", "if False:"),
     ("kernels/random/stream.py", "run_factor * _BLEND_STEP & _WORD", "run_factor * _DRAW_STEP & _WORD"),
-    ("simulation/gpu/kernels.py", "    fill_stream(pool, first + number, 0, noise)\n            fill_stream(pool, first + number, 1, draws)\n            begin(state, initial, draws)\n            mine", "    fill_stream(pool, first, 0, noise)\n            fill_stream(pool, first + number, 1, draws)\n            begin(state, initial, draws)\n            mine"),
+    ("simulation/gpu/kernels.py", "        for number in range(me, regret.shape[0], cuda.gridsize(1)):\n            fill_stream(pool, first + number, 0, noise)\n", "        for number in range(me, regret.shape[0], cuda.gridsize(1)):\n            fill_stream(pool, first, 0, noise)\n"),
     ("simulation/gpu/kernels.py", "            begin(state, initial, draws)\n            suffered", "            suffered"),
     ("simulation/gpu/kernels.py", "sums[arm] = 0.0", "pass"),
     ("simulation/gpu/kernels.py", "remembered[place] = first_floats[place]", "pass"),

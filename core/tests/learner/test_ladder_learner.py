@@ -12,7 +12,7 @@ from scipy import stats
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
-from decoupled.learner import runner
+from decoupled.learner import policy_state
 from decoupled.policies.ladder import state as ladder_state
 from decoupled.testing import state_of
 from support.exactly import added, explored
@@ -106,7 +106,7 @@ def test_feedback_in_any_order_teaches_what_the_twin_learns(
 
 
 def test_what_pending_decisions_keep_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "MOST_KEPT", 7 * ARMS)
+    monkeypatch.setattr(policy_state, "MOST_KEPT", 7 * ARMS)
     learner = LADDER.start(ARMS, seed=1)
     learner.replay(LOG)
     for _ in range(10):
