@@ -13,7 +13,7 @@ import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
 from decoupled.kernels.laws import ladder_state
-from decoupled.learner import runner
+from decoupled.learner import policy_state
 from decoupled.testing import state_of
 from support.exactly import added, explored
 from support.plain_python import ran
@@ -106,7 +106,7 @@ def test_feedback_in_any_order_teaches_what_the_twin_learns(
 
 
 def test_what_pending_decisions_keep_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "MOST_KEPT", 7 * ARMS)
+    monkeypatch.setattr(policy_state, "MOST_KEPT", 7 * ARMS)
     learner = LADDER.start(ARMS, seed=1)
     learner.replay(LOG)
     for _ in range(10):
