@@ -938,7 +938,7 @@ class Learner(Guarded):
         """
         return self._replay(listed_records(records), unrandomised)
 
-    @in_turn
+    @in_turn_by_place
     def _replay(self, records: list[Any], unrandomised: bool) -> int:
         labels = self._labels
         how = self._arms, self._losses, labels is not None, self._policy_state.contexts
