@@ -128,6 +128,7 @@ class Library(NamedTuple):
 _loading = Lock()
 _made: dict[str, NativeFunction | None] = {}
 _names: dict[type, str] = {}
+_key_fields: dict[type, tuple[str, ...]] = {}
 
 
 def switched_off() -> bool:
@@ -137,7 +138,7 @@ def switched_off() -> bool:
 
 def function(name: str, *kinds: type) -> NativeFunction | None:
     """The machine code of a function for these parameter types, or None if none ships."""
-    key = full_name(name, *(_names[kind] for kind in kinds))
+    key = full_name(name, *map(name_of, kinds))
     if key not in _made:
         with _loading:
             _made[key] = _make(key)
@@ -171,19 +172,24 @@ def admit(kind: type, functions: Iterable[Any]) -> bool:
     return True
 
 
-def name_kind(kind: type) -> None:
-    """Let a type of this package tell machine code apart; what is compiled for it belongs to the sources of the library."""
-    _names[kind] = name_of(kind)
+def tell_apart_by(kind: type, *fields: str) -> None:
+    """Tell machine code that takes such a named tuple apart by the types of these fields, the parameters first."""
+    _key_fields[kind] = fields
 
 
 def admitted(arguments: tuple[Any, ...]) -> tuple[type, ...]:
-    """The types of the arguments for which shipped code is allowed, also of those within a named tuple."""
+    """The types of the arguments for which shipped code is allowed, and those that tell machine code apart."""
     kinds: list[type] = []
     for argument in arguments:
-        if type(argument) in _names:
-            kinds.append(type(argument))
-        elif isinstance(argument, tuple):
-            kinds.extend(admitted(argument))
+        kind = type(argument)
+        if kind in _names:
+            kinds.append(kind)
+        elif kind in _key_fields:
+            params, *others = (type(getattr(argument, field)) for field in _key_fields[kind])
+            # Without its parameters, no code ships under the name.
+            if params in _names:
+                kinds.append(params)
+            kinds.extend(others)
     return tuple(kinds)
 
 
