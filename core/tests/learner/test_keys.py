@@ -111,7 +111,7 @@ def twin(learner: dc.Learner, key: str) -> int:
     policy, state, word = learner.policy, state_of(learner), word_of(learner, key)
     if isinstance(policy, dc.FTPL):
         estimates = learner.estimates()
-        rate = state["eta_exploit"]
+        rate = state["eta_exploit" if isinstance(policy, dc.CentredFTPL) else "eta"]
         return leader(word, rate * (estimates - estimates.min()), policy.alpha)
     if not isinstance(policy, dc.Ladder):
         return race(word, learner.exploitation_probabilities(), 1)

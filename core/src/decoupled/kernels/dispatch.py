@@ -353,7 +353,6 @@ def register_world(kind: type, functions: WorldFunctions) -> None:
         exploited=compiled(functions.exploited),
         checkpoint=compiled(functions.checkpoint),
     )
-    load.name_kind(kind)
 
 
 def begin_round(world: Any, state: State, t: int) -> None:
@@ -423,7 +422,6 @@ def register_feedback(kind: type, functions: FeedbackFunctions) -> None:
     # What learns is not cached on disk: the parameters may be a user's, which no other process can load.
     send = translate(functions.send, keep=False, counting=False)
     _compiled_feedbacks[kind] = FeedbackFunctions(compiled(functions.clear), send)
-    load.name_kind(kind)
 
 
 def clear_feedback(feedback: Any) -> None:

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from ..base.arrays import Floats, Ints, Words
+from ..native.load import tell_apart_by
 from .dispatch import (
     begin_round,
     clear_feedback,
@@ -94,6 +95,9 @@ class Run(NamedTuple):
     checkpoints: Ints
     regret: Floats
     plays: Ints
+
+
+tell_apart_by(Run, "params", "world", "feedback")
 
 
 @compiled

@@ -762,7 +762,11 @@ class Learner(Guarded):
             pending = decisions.get(key) if type(key) is str else None
             if pending is not None and pending[0] is decision and pending[2] is None:
                 self._is_updating = True
-                self._policy_state.learn(pending[1], decision[5], loss, pending[3], key)
+                try:
+                    self._policy_state.learn(pending[1], decision[5], loss, pending[3], key)
+                except StateError:  # a solver failed, and nothing is changed
+                    self._is_updating = False
+                    raise
                 del decisions[key]
                 self._is_updating = False
                 return
@@ -798,7 +802,11 @@ class Learner(Guarded):
         if watch is not None:
             watch.sync(self._pending_store, policy_state)
         self._is_updating = True
-        policy_state.settle(pending, loss)
+        try:
+            policy_state.settle(pending, loss)
+        except StateError:  # a solver failed, and nothing is changed
+            self._is_updating = False
+            raise
         del self._pending_store.decisions[key]
         if labelled is not None and labels is not None:
             sums, missing, judgement = labelled

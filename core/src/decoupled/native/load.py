@@ -132,6 +132,7 @@ class Library(NamedTuple):
 _loading = Lock()
 _functions: dict[str, NativeFunction | None] = {}  # those that were looked up so far
 _names: dict[type, str] = {}  # the types for which shipped code is allowed
+_key_fields: dict[type, tuple[str, ...]] = {}  # of named tuples that hold such types
 
 
 def switched_off() -> bool:
@@ -141,7 +142,7 @@ def switched_off() -> bool:
 
 def function(name: str, *kinds: type) -> NativeFunction | None:
     """The machine code of a function for these parameter types, or None if none ships."""
-    key = full_name(name, *(_names[kind] for kind in kinds))
+    key = full_name(name, *map(name_of, kinds))
     if key not in _functions:
         with _loading:
             _functions[key] = _prepare(key)
@@ -174,19 +175,27 @@ def allow_shipped(kind: type, functions: Iterable[Any]) -> bool:
     return True
 
 
-def name_kind(kind: type) -> None:
-    """Let a type of this package name machine code, which is compiled from its sources."""
-    _names[kind] = name_of(kind)
+def tell_apart_by(kind: type, *fields: str) -> None:
+    """Tell machine code that takes such a named tuple apart by the types of these fields.
+
+    The parameters come first.
+    """
+    _key_fields[kind] = fields
 
 
 def shipped_types(arguments: tuple[Any, ...]) -> tuple[type, ...]:
-    """The types of the arguments for which shipped code is allowed, also within named tuples."""
+    """The types of the arguments for which code ships, and those that tell machine code apart."""
     kinds: list[type] = []
     for argument in arguments:
-        if type(argument) in _names:
-            kinds.append(type(argument))
-        elif isinstance(argument, tuple):
-            kinds.extend(shipped_types(argument))
+        kind = type(argument)
+        if kind in _names:
+            kinds.append(kind)
+        elif kind in _key_fields:
+            params, *others = (type(getattr(argument, field)) for field in _key_fields[kind])
+            # Without its parameters, no code ships under the name.
+            if params in _names:
+                kinds.append(params)
+            kinds.extend(others)
     return tuple(kinds)
 
 
