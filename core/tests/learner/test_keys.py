@@ -109,9 +109,9 @@ def race(word: int, weights: Any, purpose: int) -> int:
 
 def twin(learner: dc.Learner, key: str) -> int:
     policy, state, word = learner.policy, state_of(learner), word_of(learner, key)
-    if isinstance(policy, dc.FTPL):
+    if isinstance(policy, dc.FTPL | dc.CentredFTPL):
         estimates = learner.estimates()
-        rate = state["eta_exploit" if isinstance(policy, dc.CentredFTPL) else "eta"]
+        rate = state["eta"] if isinstance(policy, dc.FTPL) else state["eta_exploit"]
         return leader(word, rate * (estimates - estimates.min()), policy.alpha)
     if not isinstance(policy, dc.Ladder):
         return race(word, learner.exploitation_probabilities(), 1)

@@ -12,8 +12,8 @@ from scipy import stats
 import decoupled as dc
 from decoupled.base.arrays import Floats
 from decoupled.extend import diagnostics
-from decoupled.kernels.laws import ladder_state
 from decoupled.learner import policy_state
+from decoupled.policies.ladder import state as ladder_state
 from decoupled.testing import state_of
 from support.exactly import added, explored
 from support.plain_python import ran
