@@ -155,7 +155,8 @@ class LearnerMachine(RuleBasedStateMachine):
         self.low, self.high = loss_range
         self.made: list[dc.Decision] = []
         self.forks = 0
-        self.model = Model(names, getattr(self.policy, "lam", 0.0), max_pending)
+        mean_rate = self.policy.mean_rate if isinstance(self.policy, dc.CentredFTPL) else 0.0
+        self.model = Model(names, mean_rate, max_pending)
         self.learner = self.policy.start(
             arms if numbered else names, seed, loss_range=loss_range, max_pending=max_pending
         )

@@ -40,7 +40,8 @@ for name, kind in dc.Policy.known().items():
     for policy in kind.forms()[:1]:
         warm(policy, 2)
         if "duels" not in policy.layout.pairs and not policy.contextual:
-            warm(policy, 5_000)
+            # From 1,024 arms FTPL draws in strata, which are compiled on first use.
+            warm(policy, 1_000 if hasattr(policy, "ranking") else 5_000)
 policy = dc.ContextualLadder(segments=("s",), numbers=("x",), advisers=("a",))
 routing = policy.start(arms=2, seed=0)
 routing.observe(routing.decide(context={"s": "t", "x": 1.0}, advice={"a": 1}, key="k"), loss=0.5)

@@ -37,6 +37,9 @@ def vector(name: str, length: int) -> tuple[str, ...]:
     return tuple(f"{name}_{number}" for number in range(length))
 
 
+_TUPLE_METHODS = ("count", "index")
+
+
 def places_of(names: Sequence[str]) -> Any:
     """The place of each name as the fields of one tuple, which compiled code reads like constants.
 
@@ -45,6 +48,12 @@ def places_of(names: Sequence[str]) -> Any:
     >>> places_of(("eta", *vector("weight", 2)))
     Places(eta=0, weight_0=1, weight_1=2, weight=1)
     """
+    for name in _TUPLE_METHODS:
+        if name in names:
+            rule = (
+                "is the name of a method of tuples, which compiled code for GPUs would take it for"
+            )
+            raise ParameterError.of("layout", name, rule, f"name it '{name}_of_arms', for example")
     places = {name: place for place, name in enumerate(names)}
     firsts = {
         name.removesuffix("_0"): place for name, place in places.items() if name.endswith("_0")

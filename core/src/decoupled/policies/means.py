@@ -105,7 +105,9 @@ class FollowTheLeader(Policy):
         return np.array(state.floats[FOLLOW.means])
 
 
-UCB_LAYOUT = Layout(LOWEST_SCALARS, floats=("sums", "counts", "index"), learned=("sums", "counts"))
+UCB_LAYOUT = Layout(
+    LOWEST_SCALARS, floats=("sums", "counts", "indices"), learned=("sums", "counts")
+)
 UCB_SCALARS, UCB, _ = UCB_LAYOUT.places()
 
 UNSEEN = -1e300  # below every index, so that an arm not yet seen comes first
@@ -127,15 +129,15 @@ def ucb_init(params: UCBParams, state: State) -> None:
         index = UNSEEN
         if count > 0.0:
             index = floats[UCB.sums, i] / count - math.sqrt(width / count)
-        floats[UCB.index, i] = index
-    find_lowest(state, UCB.index)
+        floats[UCB.indices, i] = index
+    find_lowest(state, UCB.indices)
 
 
 @compiled
 def ucb_decide(params: UCBParams, state: State, stream: Words) -> tuple[int, int, float, float]:
     """Draw one of the arms with the lowest index."""
     tied = state.scalars[UCB_SCALARS.tied]
-    arm = pick_lowest(state, UCB.index, stream)
+    arm = pick_lowest(state, UCB.indices, stream)
     return arm, arm, tied, 1.0 / tied
 
 
@@ -183,7 +185,7 @@ class UCB1(Policy):
         set_number(self, "c", 0.0, 1e100, "the default is 2")
 
     def exploitation_law(self, state: State) -> Floats:
-        return lowest_law(state, UCB.index)
+        return lowest_law(state, UCB.indices)
 
     def estimates(self, state: State) -> Floats:
         sums = state.floats[UCB.sums]

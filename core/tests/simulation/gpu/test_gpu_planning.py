@@ -149,7 +149,7 @@ def test_only_common_values_are_pinned() -> None:
         zip(policy.params()._fields, common_values(policy.params(), constants), strict=True)
     )
     assert {name for name, value in pinned.items() if value == value} == set(constants)
-    assert (pinned["alpha"], pinned["sorting"], pinned["exploit_ratio"]) == (3.0, 0.0, 1.0)
+    assert (pinned["alpha"], pinned["sorting"]) == (3.0, 0.0)
     others = common_values(dc.FTPL(alpha=2.6).params(), ("alpha",))
     assert repr(others) == repr((OPEN,) * len(others))
 
