@@ -41,7 +41,7 @@ for name, kind in dc.Policy.known().items():
         warm(policy, 2)
         if "duels" not in policy.layout.pairs and not policy.contextual:
             # From 1,024 arms FTPL draws in strata, which are compiled on first use.
-            warm(policy, 1_000 if hasattr(policy, "ranking") else 5_000)
+            warm(policy, 1_000 if hasattr(getattr(policy, "policy", policy), "ranking") else 5_000)
 policy = dc.ContextualLadder(segments=("s",), numbers=("x",), advisers=("a",))
 routing = policy.start(arms=2, seed=0)
 routing.observe(routing.decide(context={"s": "t", "x": 1.0}, advice={"a": 1}, key="k"), loss=0.5)
