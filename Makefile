@@ -296,8 +296,9 @@ coverage: $(DEV_STAMP) ## Watch 2,000 experiments of every kind and count wrong 
 
 # Tests whose outcome depends on seeds: they take them from tests/support/seeds.py.
 SEEDED := core/tests/inference/test_evaluate.py core/tests/inference/test_evaluate_context.py \
-  core/tests/inference/test_coverage.py core/tests/policies/test_ladder.py core/tests/learner/test_ladder_learner.py \
-  core/tests/learner/test_guardrails.py
+  core/tests/inference/test_coverage.py core/tests/inference/test_verdict.py core/tests/policies/test_ladder.py \
+  core/tests/learner/test_ladder_learner.py core/tests/learner/test_guardrails.py core/tests/learner/test_by_segment.py \
+  core/tests/learner/test_watch.py
 fresh-seeds: $(DEV_STAMP) ## Run the statistical tests with 20 seeds that nobody chose, and list what fails (half an hour)
 	@for offset in $$(seq 20); do echo "Seeds of offset $$offset ..."; \
 	  DECOUPLED_SEED_OFFSET=$$offset $(PYTEST) -m "" $(SEEDED) || true; done

@@ -233,3 +233,13 @@ def test_a_verdict_says_why_a_gate_may_differ_and_intervals_overlap(
         *"---",
         "0",
     ]
+
+
+def test_a_verdict_says_once_what_it_waits_for() -> None:
+    waits = "3 losses wait for that of decision 1f2e-7, for at most 20 more decisions"
+    found: dict[str, Any] = dict.fromkeys(("since", "regret", "incumbent", "sure", "decided_at"))
+    found |= {"risk": 0.05, "drift": True, "arms": [], "remark": waits}
+    for text, count in ((f"too early: {waits}", 1), ("too early: about 400 more observations", 2)):
+        lines = verdict.verdict_text({**found, "text": text}).splitlines()
+        assert lines[:count] == [text, waits][:count]
+        assert sum(waits in line for line in lines) == 1

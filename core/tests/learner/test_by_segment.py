@@ -149,7 +149,8 @@ def test_a_watched_learner_tells_verdicts_by_segment_without_guardrails() -> Non
     learner = POLICY.start(["a", "b"], seed=seeded(4))
     learner.watch(by_segment=True)
     assert (
-        learner.inference.verdict(context={"subject": 0}).text == "too early: nothing was observed"
+        learner.inference.verdict(context={"subject": 0}).text
+        == "too early: there is no loss to judge by yet"
     )
     late = learner.decide(context={"subject": 0})
     prompt = learner.decide(context={"subject": 1})

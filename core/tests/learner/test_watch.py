@@ -15,6 +15,7 @@ from decoupled.inference.sums import Observation, share_of_segment
 from decoupled.kernels.betting import LAW_ROUNDS, OTHER_ROUNDS, ROUNDS
 from decoupled.learner.portable import as_text, from_columns, to_columns
 from support.saved import content_of
+from support.seeds import seeded
 
 COST = {"a": 0.2, "b": 0.5, "c": 0.8, "d": 0.1}
 
@@ -44,7 +45,7 @@ def test_watching_changes_no_decision_and_a_verdict_names_the_arms() -> None:
             learner.observe(learner.pending[0], loss=COST[str(learner.pending[0].explore)])
     assert one.estimates().tolist() == two.estimates().tolist()
     learner = watched()
-    assert learner.inference.verdict().text == "too early: nothing was observed"
+    assert learner.inference.verdict().text == "too early: there is no loss to judge by yet"
     played(learner, 1_500)
     verdict = learner.inference.verdict()
     assert (verdict.state, verdict.best, verdict.basis) == ("decided", "a", "paired")
@@ -509,8 +510,8 @@ def of_two_segments(
     means: Sequence[Sequence[float]], rounds: int, seed: int
 ) -> tuple[dc.Learner, Verdict]:
     """A contextual learner after so many requests, each of one of two equally likely segments; arm "a" is the incumbent."""
-    rng = np.random.default_rng(seed)
-    learner = dc.ContextualLadder(segments=("segment",)).start(list("abcdef"), seed=seed)
+    rng = np.random.default_rng(seeded(seed))
+    learner = dc.ContextualLadder(segments=("segment",)).start(list("abcdef"), seed=seeded(seed))
     learner.guardrails = dc.Guardrails(incumbent="a")
     segments = rng.integers(2, size=rounds).tolist()
     draws = rng.random(rounds).tolist()

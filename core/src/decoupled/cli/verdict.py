@@ -60,7 +60,7 @@ def verdict_text(verdict: dict[str, Any]) -> str:
         lines.append(f"Warning: {verdict['warning']}.")
     elif verdict.get("judge"):
         lines.append(f"The judge alone would say: {verdict['judge']}.")
-    if verdict["remark"] is not None:
+    if verdict["remark"] is not None and verdict["remark"] not in verdict["text"]:
         lines.append(verdict["remark"])
     if verdict["incumbent"] is not None:
         standing = "is used until another arm is known"

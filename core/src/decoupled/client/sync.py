@@ -493,7 +493,7 @@ class Client(BaseClient[httpx.Client]):
             name: the name of the experiment.
 
         >>> client.verdict("models")["text"]
-        'too early: nothing was observed'
+        'too early: there is no loss to judge by yet'
         """
         answer: dict[str, Any] = self.request("GET", f"{experiment_path(name)}/verdict")
         return answer

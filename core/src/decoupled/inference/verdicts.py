@@ -139,7 +139,7 @@ def verdict(
 
     >>> from decoupled.inference import Sequences, verdict
     >>> print(verdict(Sequences(arms=2)))
-    too early: nothing was observed
+    too early: there is no loss to judge by yet
     """
     arm_names = range(sequences.count) if names is None else names
     if len(arm_names) != sequences.count:
@@ -254,7 +254,7 @@ def _sentence(judgement: Verdict, level: str, awaited: Awaited | None) -> str:
     if judgement.more_observations is not None:
         wait = f"about {judgement.more_observations:,} more observations at this rate"
     if judgement.best is None:
-        reason = describe_gaps(0, judgement.waiting, awaited) or "nothing was observed"
+        reason = describe_gaps(0, judgement.waiting, awaited) or "there is no loss to judge by yet"
         return f"too early: {reason}"
     if not level:
         if wait:

@@ -224,7 +224,7 @@ class Inference:
         >>> learner = dc.ContextualLadder(segments=("subject",)).start(arms=["small", "large"], seed=7)
         >>> learner.watch(by_segment=True)
         >>> print(learner.inference.verdict(context={"subject": "law"}))
-        too early: nothing was observed
+        too early: there is no loss to judge by yet
         """
 
         def question(watch: "Watch", parts: "Parts") -> "Verdict":

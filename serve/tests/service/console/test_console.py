@@ -376,7 +376,7 @@ def test_an_experiment_begins_with_its_verdict(tab: Tab, service: Service) -> No
     service.create("verdict", policy={"name": "FollowTheLeader"}, guardrails={"incumbent": "red"})
     page = tab.open("experiments/verdict")
     text = page.locator("#verdict-text")
-    text.get_by_text("Too early: nothing was observed").wait_for()
+    text.get_by_text("Too early: there is no loss to judge by yet").wait_for()
     assert (
         "red, the incumbent, is used until another arm" in page.locator("#incumbent").inner_text()
     )
