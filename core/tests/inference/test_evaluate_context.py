@@ -116,6 +116,9 @@ def twin(rows: list[dict[str, Any]], arm: str) -> list[float]:
             predicted.append(level)
             continue
         sizes = np.array([each["context"]["size"] for each in known])
+        # Of a few sizes, one may lie far out: it counts as four times the quartiles' distance.
+        low, high = np.sort(sizes)[[(len(sizes) - 1) // 4, 3 * (len(sizes) - 1) // 4]]
+        sizes = np.clip(sizes, low - 4.0 * (high - low), high + 4.0 * (high - low))
         spread = sizes.std() or 1.0
 
         def columns(
