@@ -10,7 +10,7 @@ import random
 import subprocess
 import sys
 import urllib.request
-from collections import deque
+from collections import Counter, deque
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,8 @@ async def load(port: int, requests: int, patience: float) -> None:
 
 def copies_of(status: dict[str, Any]) -> int:
     """How many requests were copied, counting those whose served answer stands for a copy."""
-    return sum(status["copied"].values()) + sum(status["reused"].values())
+    counts: dict[str, int] = Counter(status["copied"]) + Counter(status["reused"])
+    return sum(counts.values())
 
 
 def verdict_of(
