@@ -93,7 +93,8 @@ def test_feedback_in_any_order_teaches_what_the_twin_learns(
             learner.observe(decision, loss=loss)
             apart += late
             if late:
-                twin.learn_late(explored(decision), decision.weight, loss, law)
+                is_judged = made > 1  # what was decided before the first loss is not
+                twin.learn_late(explored(decision), decision.weight, loss, law, is_judged=is_judged)
             else:
                 twin.update(explored(decision), decision.weight, loss)
             np.testing.assert_allclose(learner.estimates(), twin.estimates, rtol=1e-9, atol=1e-9)

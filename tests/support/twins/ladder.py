@@ -254,10 +254,16 @@ class LadderTwin(FTPLTwin):
         if self.learner is not None:
             self.told = diagnostics(self.learner)
 
-    def learn_late(self, arm: int, weight: float, loss: float, law: Floats) -> None:
-        """Learn the loss of a decision of an earlier state, which explored by this law."""
+    def learn_late(
+        self, arm: int, weight: float, loss: float, law: Floats, *, is_judged: bool
+    ) -> None:
+        """Learn the loss of a decision of an earlier state, which explored by this law.
+
+        It judges the rungs unless it was made before the first loss.
+        """
         b, q = self.baseline(law), self.surrogates()
-        self._learn(arm, weight, loss, b, float(((b.max() - b) * q**2).sum()))
+        drift = float(((b.max() - b) * q**2).sum())
+        self._learn(arm, weight, loss, b, drift, is_judged=is_judged)
         if self.learner is not None:
             self.told = diagnostics(self.learner)
 
@@ -274,7 +280,16 @@ class LadderTwin(FTPLTwin):
         self.recent = self.recent * (1 - 1 / self.policy.memory)
         self.recent[self.serials[arm]] += (1.0, loss, loss - mean)
 
-    def _learn(self, arm: int, weight: float, loss: float, b: Floats, drift: float) -> None:
+    def _learn(
+        self,
+        arm: int,
+        weight: float,
+        loss: float,
+        b: Floats,
+        drift: float,
+        *,
+        is_judged: bool = True,
+    ) -> None:
         self.remember(arm, loss, self.mean if self.history else loss)
         if not self.history:
             self.mean = self.least = loss
@@ -282,7 +297,8 @@ class LadderTwin(FTPLTwin):
             self.observations += 1
             return
         drift *= min(1.0, 2 * self.largest)
-        self._hedge_on(weight)
+        if is_judged:
+            self._hedge_on(weight)
         estimate = b.copy()
         estimate[arm] += weight * (loss - b[arm])
         self.estimates = self.estimates + estimate
