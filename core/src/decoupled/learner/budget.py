@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
-from ..base.turns import TakesTurns, in_turn
+from ..base.turns import Turns
 from ..base.validation import check_number, whole_number
 from ..decision import Arm, ByArm, Decision, Served
 from ..errors import ParameterError, StateError, UnsupportedError
@@ -208,7 +208,7 @@ class Spell(NamedTuple):
         return Spell(self.first, self.last if last is None else last, self.amount + amount)
 
 
-class Meter(TakesTurns):
+class Meter:
     """Enforces a budget. Let it decide for your learner.
 
     Args:
@@ -250,9 +250,8 @@ class Meter(TakesTurns):
         # When money was spent, oldest first, so that a period of another length knows what was spent in it.
         self._spells: list[Spell] = []
         self._first_spell = 0  # of the current period
-        self._open()
+        self._turns = Turns(type(self).__name__)
 
-    @in_turn
     def decide(
         self, learner: "Learner", *, available: Iterable[Arm] | None = None
     ) -> Decision | Served:
@@ -271,18 +270,19 @@ class Meter(TakesTurns):
         if learner.policy.coupled:
             rule = "plays the standard game, where every decision explores; use a decoupled policy"
             raise UnsupportedError(f"budget: {type(learner.policy).__name__} {rule}")
-        some = _checked_available(learner, available)
+        return self._turns.run(self._decide, learner, _checked_available(learner, available))
+
+    def _decide(self, learner: "Learner", available: list[Arm] | None) -> Decision | Served:
         now, share = self._clock(), self.share(learner)
-        limit = self.limit(learner.arms if some is None else some, now, share)
+        limit = self.limit(learner.arms if available is None else available, now, share)
         if limit is not None:
-            served = learner.exploit(available=some)
+            served = learner.exploit(available=available)
             self.count(None, now)
             return served._replace(limited_by=limit)
-        decision = learner.decide(available=some)
+        decision = learner.decide(available=available)
         self.count(decision.explore, now, decision.id)
-        if (
-            len(self._asides) > learner.max_pending
-        ):  # what nobody charges stays at its declared price
+        if len(self._asides) > learner.max_pending:
+            # What nobody charges stays at its declared price.
             del self._asides[next(iter(self._asides))]
         return decision
 
@@ -368,7 +368,6 @@ class Meter(TakesTurns):
         self.decisions += 1
         return aside
 
-    @in_turn
     def charge(
         self, look: Decision | Aside | str | int, cost: float | None, declared: float | None = None
     ) -> None:
@@ -390,6 +389,14 @@ class Meter(TakesTurns):
         {'total': 0.75, 'above': 1}
         """
         price = None if cost is None else _exact(_amount("cost", cost))
+        self._turns.run(self._charge, look, price, declared)
+
+    def _charge(
+        self,
+        look: Decision | Aside | str | int,
+        price: Decimal | None,
+        declared: float | None,
+    ) -> None:
         key = look.id if isinstance(look, Decision) else look
         aside = key if isinstance(key, Aside) else self._asides.pop(key, None)
         if aside is None or price is None:
@@ -457,7 +464,6 @@ class Meter(TakesTurns):
         amounts = [spell.amount for spell in self._spells[self._first_spell :]]
         self.spent_in_period = sum(amounts, Decimal(0))
 
-    @in_turn
     def used(self, now: float, learner: "Learner | None" = None) -> dict[str, float]:
         """What counts against each limit now, by its name, and how many looks were above their declared price.
 
@@ -473,6 +479,9 @@ class Meter(TakesTurns):
         >>> meter.used(now=30.0), meter.used(now=60.0)
         ({'rate': 1, 'total': 0.5, 'above': 0}, {'rate': 0, 'total': 0.5, 'above': 0})
         """
+        return self._turns.run(self._used, now, learner)
+
+    def _used(self, now: float, learner: "Learner | None") -> dict[str, float]:
         budget, found = self.budget, dict[str, float]()
         if self.share() is not None:
             found["share"] = self.explored / max(self.decisions, 1)
@@ -522,9 +531,11 @@ class Meter(TakesTurns):
             later._find_period()
         return later
 
-    @in_turn
     def to_dict(self) -> dict[str, Any]:
         """The budget and what was spent, as plain values."""
+        return self._turns.run(self._to_dict)
+
+    def _to_dict(self) -> dict[str, Any]:
         return {
             "budget": self.budget.to_dict(),
             "decisions": self.decisions,

@@ -57,9 +57,10 @@ class Encoder:
         numbers = [_number(name, get(name)) for name in self._numbers]
         if not self._fields:
             return 0, numbers
-        return self._place(tuple([_text(name, get(name)) for name in self._fields]), new), numbers
+        segment = tuple([_text(name, get(name)) for name in self._fields])
+        return self._place(segment, new=new), numbers
 
-    def _place(self, segment: Segment, new: bool) -> int:
+    def _place(self, segment: Segment, *, new: bool) -> int:
         place = self._places.get(segment)
         if place is None:
             place = len(self.segments)

@@ -174,6 +174,11 @@ class Guardrails:
         """Whether a rule may serve another arm than the policy drew; `down` may not."""
         return bool(self.updated(down=()))
 
+    @property
+    def compare_arms(self) -> bool:
+        """Whether a rule compares arms by confidence sequences."""
+        return self.incumbent is not None or self.cheapest_within is not None
+
     def updated(self, **changes: Unpack[GuardrailChanges]) -> Self:
         """The same rules with some of them changed.
 
@@ -246,7 +251,7 @@ class Guardrails:
     @property
     def _assumes_constant_means(self) -> bool:
         """Whether a rule compares arms as if no mean loss ever changed."""
-        return not self.drift and not (self.incumbent is None and self.cheapest_within is None)
+        return not self.drift and self.compare_arms
 
     def check_takes_preferences(self) -> None:
         """Raise an error if a rule assumes what does not hold for preferences between two arms."""
@@ -308,6 +313,14 @@ class Guardrails:
         return cls(
             **{**values, **{name: dict(values.get(name, [])) for name in ("floors", "prices")}}
         )
+
+
+def checked_guardrails(rules: object) -> Guardrails:
+    """Guardrails as a learner takes them."""
+    if not isinstance(rules, Guardrails):
+        remedy = "for example dc.Guardrails(pinned='a')"
+        raise ParameterError.of("guardrails", rules, "must be guardrails", remedy)
+    return rules
 
 
 CONTEXTS = (

@@ -135,6 +135,36 @@ class Judgement(NamedTuple):
     fallback: float | None
 
 
+class JudgedFeedback(NamedTuple):
+    """What a call of `Learner.observe` says of a decision of a learner with labels.
+
+    Attributes:
+        judged: what the judge says; None if it was said in an earlier call.
+        label: the label, on a scale from 0 to 1; None if there is none.
+        is_preference: whether either was a preference between the two arms.
+    """
+
+    judged: Judged | None
+    label: float | None
+    is_preference: bool
+
+
+class LabelledLoss(NamedTuple):
+    """What is learned from a decision that was judged, and what it changes about the labels.
+
+    Attributes:
+        loss: what the policy learns, on a scale from 0 to 1.
+        sums: what labels say of the judge from then on.
+        missing: how many labels are missing from then on.
+        judgement: what is known of the decision.
+    """
+
+    loss: float
+    sums: LabelSums
+    missing: int
+    judgement: Judgement
+
+
 class Labelling:
     """The labels of one learner: the rules, the sums that lam is fitted to, and what was judged and awaits its label."""
 
@@ -155,6 +185,11 @@ class Labelling:
         rho = 1.0 if number <= self.rules.first else self.rules.share
         wanted = rho == 1.0 or hashed(f"label-{stream.hex()}-{number}") < rho
         return LabelRequest(wanted, rho, self.lam, self.base)
+
+    @property
+    def status(self) -> LabelStatus:
+        """The labels so far."""
+        return LabelStatus(int(self.sums[0]), self.missing, len(self.judged), self.lam)
 
     def check(self, decision: Decision, judged: object, label: object) -> None:
         """Raise an error if this cannot be the feedback of a decision."""
@@ -177,6 +212,29 @@ class Labelling:
     def fed(self, asked: LabelRequest, judged: float, label: float | None) -> float:
         """What is learned from a judged loss and perhaps a label, on a scale from 0 to 1."""
         return self.rules.to_unit(asked.estimate(judged, label))
+
+    def loss_of(self, decision: Decision, judged: Judged, label: float | None) -> LabelledLoss:
+        """What is learned from a decision with this judgement, and perhaps a label."""
+        loss = self.fed(label_request_of(decision), judged.loss, label)
+        sums = self.sums if label is None else with_label(self.sums, judged.loss, label)
+        return LabelledLoss(loss, sums, self.missing, Judgement(judged, label, None))
+
+    def loss_without_label(self, decision: Decision) -> LabelledLoss:
+        """What is learned from a decision that was judged, and whose label never came."""
+        judged = self.judged[decision.id]
+        loss = self.fed(label_request_of(decision), judged.loss, self.rules.missing)
+        return LabelledLoss(loss, self.sums, self.missing + 1, Judgement(judged, None, loss))
+
+    def awaited(self, decision: Decision, judged: Judged) -> Judgement:
+        """What is known of a decision that was judged and awaits its label."""
+        fallback = self.fed(label_request_of(decision), judged.loss, self.rules.missing)
+        return Judgement(judged, None, fallback)
+
+    def note(self, key: str, learned: LabelledLoss) -> None:
+        """Note what was learned from the decision with this id, which awaits no label any more."""
+        if learned.sums is not self.sums or learned.missing != self.missing:
+            self.set_sums(learned.sums, learned.missing)
+        self.judged.pop(key, None)
 
     def learn_logged(self, record: Record) -> float:
         """What is learned from a record of a log, on a scale from 0 to 1, and what its label says of the judge."""
@@ -231,6 +289,13 @@ class Labelling:
                 ),
             )
         return labelling
+
+
+def label_request_of(decision: Decision) -> LabelRequest:
+    """What a decision of a learner with labels fixed about its label."""
+    request = decision.label_request
+    assert request is not None
+    return request
 
 
 def number_of(key: str) -> int:

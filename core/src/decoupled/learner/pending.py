@@ -72,14 +72,9 @@ def make_decision(
     """A decision, perhaps with what the policy drew and the guardrail's name, `Contexts.why`, or about its label."""
     if guarded is None and why is None and asked is None:
         return new_decision(Decision, fields)
-    decision: Any = new_decision(GuardedDecision if why is None else ContextualDecision, fields)
-    if why is not None:
-        decision._why = why
-    decision._label_request = asked
-    if guarded is not None:
-        decision._drawn, decision._guard = guarded
-    made: Decision = decision
-    return made
+    if why is None:
+        return GuardedDecision.from_fields(fields, guarded, asked)
+    return ContextualDecision.from_fields(fields, guarded, asked, why)
 
 
 def checked_label_request(content: Any) -> LabelRequest:
@@ -134,6 +129,20 @@ class PendingStore:
         ):
             return pending
         raise FeedbackError(f"decision {shown(key)}: {self._why_unknown(key, pending)}")
+
+    def add(self, pending: Pending) -> None:
+        """Wait for the feedback of a decision, if there is room for one more."""
+        self.decisions[pending[0].id] = pending
+        self.made += 1
+
+    def replace(self, oldest: list[str], made: list[Pending]) -> None:
+        """Forget the decisions with these ids, and wait for the feedback of others."""
+        for pending in made:
+            self.decisions[pending[0].id] = pending
+        for key in oldest:
+            del self.decisions[key]
+        self.made += len(made)
+        self.forgotten += len(oldest)
 
     def with_arm(self, newcomer: int) -> "PendingStore":
         """A copy that knows that arms from this serial on are new: decisions made so far could not choose them."""

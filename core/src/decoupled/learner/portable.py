@@ -4,6 +4,7 @@ What it has learned and its random stream move; pending decisions stay, because 
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -147,7 +148,7 @@ def _columns_of(parts: Parts) -> tuple[dict[str, Any], Callable[[], dict[str, An
     bare.forgotten = store.forgotten
     full = PendingStore(store.tag, store.limit)
     full.decisions = store.decisions.copy()
-    return to_content(parts._replace(pending_store=bare)), partial(_columns_of_pending, full)
+    return to_content(replace(parts, pending_store=bare)), partial(_columns_of_pending, full)
 
 
 def _columns_of_pending(pending_store: PendingStore) -> dict[str, Any]:

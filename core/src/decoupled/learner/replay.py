@@ -35,6 +35,13 @@ class Record(NamedTuple):
     rho: float = 1.0
 
 
+class LogToReplay(NamedTuple):
+    """The records of a log as a user gave them, and whether propensities of 1 alone are refused."""
+
+    records: list[Any]
+    must_be_randomised: bool
+
+
 def listed_records(records: Iterable[Any]) -> list[Any]:
     """The records as a list."""
     if isinstance(records, (str, bytes)) or not isinstance(records, Iterable):
@@ -95,10 +102,14 @@ def checked_record(
     record: Any,
     arms: ArmNames,
     losses: LossRange,
-    labelled: bool,
     contexts: Contexts | None,
+    *,
+    labelled: bool,
 ) -> Record:
-    """Check a record; a learner with labels takes one that was judged, and a contextual policy its context."""
+    """Check a record.
+
+    A learner with labels takes one that was judged, and a contextual policy its context.
+    """
     known: Mapping[Any, Any] = record if isinstance(record, Mapping) else {}
     judged = known.get("judged") if labelled else None
     if judged is not None:

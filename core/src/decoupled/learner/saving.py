@@ -67,7 +67,8 @@ def as_text(content: dict[str, Any]) -> str:
     """The result of `to_content` as text.
 
     >>> import decoupled as dc
-    >>> as_text(to_content(dc.FTPL().start(arms=2, seed=7)._parts))[:38]
+    >>> learner = dc.FTPL().start(arms=2, seed=7)
+    >>> as_text(learner.inspect(to_content))[:38]
     '{"format":"decoupled-learner","version'
     """
     learned = {name: _row(row) for name, row in content["learned"].items()}

@@ -37,9 +37,10 @@ class Watch:
     def __init__(
         self,
         sequences: Sequences,
-        weighs: bool,
         patience: int = PATIENCE,
         expired: float | None = None,
+        *,
+        weighs: bool,
     ) -> None:
         self.sequences = sequences
         # Whether the policy learns from weights. If so, a weight estimates 1 / propensity where that is not known, and
@@ -89,7 +90,7 @@ class Watch:
         # What came out of the queue, for whoever keeps further sequences and empties it; None if nobody does.
         self.released: dict[str, Observation | None] | None = None
 
-    def with_trial(self, tried: bool, *, by_segment: bool = False) -> "Watch":
+    def with_trial(self, *, tried: bool, by_segment: bool = False) -> "Watch":
         """A copy that judges an incumbent by decisions that are made from now on; or by none, if there is no incumbent."""
         copy = self.copy()
         copy.before, copy.trial, copy.trials = set(self.queue) if tried else set(), None, None
@@ -100,7 +101,7 @@ class Watch:
             copy.trial = empty_like(copy.sequences, drift=True)
         return copy
 
-    def with_segments(self, kept: bool) -> "Watch":
+    def with_segments(self, *, kept: bool) -> "Watch":
         """A copy that keeps sequences of each segment from now on; or none, unless verdicts need them."""
         copy = self.copy()
         if not kept and not self.by_segment:
@@ -454,7 +455,12 @@ class Watch:
     def from_json(cls, content: dict[str, Any]) -> "Watch":
         """Restore the result of `to_json`."""
         sequences = Sequences.from_dict(content["sequences"])
-        watch = cls(sequences, content["weighs"], content["patience"], content["expired_loss"])
+        watch = cls(
+            sequences,
+            content["patience"],
+            content["expired_loss"],
+            weighs=content["weighs"],
+        )
         watch.label_patience = content.get("label_patience", watch.patience)
         watch.spares_batches, watch.later = "later" in content, dict(content.get("later", ()))
         if "trial" in content:
