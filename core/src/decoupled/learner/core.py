@@ -1,4 +1,4 @@
-"""The state machine of a learner: requests and feedback come in, decisions and what is learned come out.
+"""The state machine of a learner, from requests and feedback to decisions and what is learned.
 
 It knows no threads and no names of arguments: `Learner` checks these, and makes one call at a time.
 A step computes first and assigns last. If it is interrupted while it assigns, `recover` refuses to
@@ -73,7 +73,8 @@ class LearnerCore:
     """
 
     def __init__(self, parts: Parts) -> None:
-        # Whether an update has begun that has not ended; if so at the next call, it was interrupted.
+        # Whether an update has begun that has not ended; if so at the next call, it was
+        # interrupted.
         self._is_updating = False
         # The numbers of this process and those above it, each as a child, if it was forked since
         # the last call.
@@ -124,7 +125,7 @@ class LearnerCore:
             self._forks = ()
 
     def note_fork(self, number: int) -> None:
-        """Note that this is a forked process, the parent's child of this number; `recover` does the rest."""
+        """Note that this is a forked process, for `recover`: the parent's child of this number."""
         self._forks = (*self._forks, number)
 
     def branch_off(self, stream: Words, tag: str) -> None:
@@ -260,7 +261,7 @@ class LearnerCore:
         return exploit, None if guard is None else (parts.arms.names[drawn], guard)
 
     def _replace_oldest(self, made: list[Pending]) -> None:
-        """Wait for the feedback of decisions, and forget the oldest ones if there is no room for them."""
+        """Wait for the feedback of decisions. If there is no room, forget the oldest ones."""
         oldest = self.parts.pending_store.oldest(len(made))
         if oldest:
             self.parts.sync_watch()
@@ -306,7 +307,7 @@ class LearnerCore:
         self._apply_feedback(pending, loss)
 
     def _check_takes_preference(self, pending: Pending) -> None:
-        """Raise an error if the two arms of a decision cannot be compared, or the learner assumes constant means."""
+        """Raise an error if feedback on a decision cannot be a preference between its two arms."""
         if pending[0].exploit is None:
             problem = f"decision {pending[0].id!r}: has no exploited arm to compare with"
             raise FeedbackError(Message(problem, "make decisions to compare with decide()"))
@@ -435,7 +436,7 @@ class LearnerCore:
         self._apply_feedback(pending, labelled.loss, labelled)
 
     def _settle_unlabelled_before(self, count: int) -> None:
-        """Learn from the decisions that await a label and that so many new ones leave no room for."""
+        """Learn from the decisions that await a label and make room for so many new ones."""
         labels = self.parts.labels
         if labels is not None and labels.judged:
             for key in self.parts.pending_store.oldest(count):
@@ -547,7 +548,7 @@ class LearnerCore:
         self._install(replace(self.parts, watch=None))
 
     def wait_for_feedback(self, patience: int, expired: float | None) -> None:
-        """Change how long evidence waits for feedback, and what it then counts, on a scale from 0 to 1."""
+        """Change how long evidence waits for feedback, and the loss, from 0 to 1, counted then."""
         watch = watch_with_patience(self.parts, patience, expired)
         self._install(replace(self.parts, watch=watch))
 

@@ -48,7 +48,7 @@ def parts_with_rules(parts: Parts, rules: Guardrails) -> Parts:
 
 
 class GuardedServing:
-    """Chooses the arm to serve by the guardrails of a learner, and judges these by what it has observed."""
+    """Chooses the arm to serve by a learner's guardrails, and judges these by the evidence."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -84,7 +84,7 @@ class GuardedServing:
         )
 
     def exploitation_law(self, places: Ints | None) -> Floats:
-        """The probability of serving each arm, if a request may choose from those at these places."""
+        """The probability of serving each arm, for a request that has those at these places."""
         parts = self._parts
         # Before the law, whose copy of some arms may leave the context.
         good = self._places_good_enough()
@@ -95,7 +95,7 @@ class GuardedServing:
         return parts.guard.law(law, parts.arms, places, good, segment)
 
     def _places_good_enough(self) -> Collection[int]:
-        """The places of the arms known to be within the margin of every other one, in the context at hand."""
+        """The places of the arms that are known to be within the margin, in the context at hand."""
         parts = self._parts
         guard, watch, at_hand = parts.guard, parts.watch, parts.segment
         if guard.rules.cheapest_within is None or watch is None or guard.keeps_incumbent(at_hand):
@@ -111,7 +111,7 @@ class GuardedServing:
     # What the evidence says of the rules
 
     def judge(self) -> None:
-        """Judge by what was observed which arms are good enough, and the law that keys draw from."""
+        """Judge by the evidence which arms are good enough, and the law that keys draw from."""
         parts = self._parts
         watch, rules = parts.watch, parts.guard.rules
         if watch is not None and rules.cheapest_within is not None and not rules.drift:
@@ -150,7 +150,7 @@ class GuardedServing:
         guard.shown[segment] = observed + 1 if rules.drift else _next_look(observed), good
 
     def _judge_frozen(self, margin: float) -> None:
-        """Freeze the policy's law of now, if an arm's estimated mean beats that of the frozen law by more than the margin."""
+        """Freeze the law of now, if an arm's mean beats that of the frozen law by the margin."""
         guard, policy_state = self._parts.guard, self._parts.policy_state
         law, form = guard.frozen, policy_state.form
         means = form.estimates(policy_state.state)
@@ -164,7 +164,7 @@ class GuardedServing:
         guard.frozen = policy_state.law("exploitation_law", None)
 
     def judge_incumbent(self) -> None:
-        """Release the incumbent once what was observed since it was set shows that another arm is better."""
+        """Release the incumbent once the evidence since it was set shows a better arm."""
         parts = self._parts
         guard, rules, watch = parts.guard, parts.guard.rules, parts.watch
         if rules.incumbent is None or watch is None:
@@ -181,7 +181,7 @@ class GuardedServing:
             guard.next_look = _next_look(observed)
 
     def _judge_incumbent_by_segment(self) -> None:
-        """Release the incumbent in segments whose own evidence shows that another arm is better.
+        """Release the incumbent in segments whose own evidence shows a better arm.
 
         Each has its share of the risk.
         """
@@ -205,5 +205,8 @@ class GuardedServing:
 
 
 def _next_look(observed: int) -> int:
-    """When to look next. A look costs more than an observation, so the last one is ten observations old, or 5 %."""
+    """When to look next.
+
+    A look costs more than an observation, so the last one is ten observations old, or 5 %.
+    """
     return observed + max(10, observed // 20)

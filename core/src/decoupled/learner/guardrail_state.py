@@ -19,8 +19,8 @@ WHOLE = -1  # in place of a segment, where none are told apart
 class GuardrailState:
     """The guardrails of one learner, and the state of their own draws.
 
-    They must not move the policy's stream: then exploring would depend on them. Each draw is a hash of the stream where
-    it stands and of a counter, which is all that has to be saved.
+    They must not move the policy's stream: then exploring would depend on them. Each draw is a hash
+    of the stream where it stands and of a counter, which is all that has to be saved.
 
     Attributes:
         rules: the guardrails.
@@ -28,9 +28,11 @@ class GuardrailState:
         released: whether another arm was found to be better than the incumbent. It stays so.
         next_look: after how many observations to look for that again.
         released_in: the same two for each segment, if the incumbent is left by segment.
-        shown: for each segment, or `WHOLE`, the serials of the arms that were shown to be within the margin of every other
-            one; and from how many observations on that is to be looked at again.
-        frozen: the law that keys draw from, by the arms' places; None without a margin for switches.
+        shown: for each segment, or `WHOLE`, the serials of the arms that were shown to be within
+            the margin of every other one; and from how many observations on that is to be looked at
+            again.
+        frozen: the law that keys draw from, by the arms' places; None without a margin for
+            switches.
     """
 
     rules: Guardrails
@@ -58,7 +60,7 @@ class GuardrailState:
         return guard
 
     def keeps_incumbent(self, segment: int) -> bool:
-        """Whether requests of a segment get the incumbent: no other arm was found to be better than it."""
+        """Whether requests of a segment get the incumbent: no better arm was found."""
         if self.rules.incumbent is None:
             return False
         if not self.rules.by_segment:
@@ -66,17 +68,17 @@ class GuardrailState:
         return not self.was_released_in(segment)
 
     def was_released_in(self, segment: int) -> bool:
-        """Whether another arm was found to be better than the incumbent by the evidence of this segment."""
+        """Whether the evidence of this segment has shown a better arm than the incumbent."""
         released, _ = self.released_in.get(segment, (False, 0))
         return released
 
     @property
     def was_released(self) -> bool:
-        """Whether another arm was found to be better than the incumbent; by segment, in any of them."""
+        """Whether a better arm than the incumbent was found; by segment, in any of them."""
         return self.released or any(released for released, _ in self.released_in.values())
 
     def with_arms(self, count: int) -> "GuardrailState":
-        """The guard for so many arms: keys do not draw those that came until the frozen law is replaced."""
+        """The guard for so many arms. A frozen law does not draw those that came later."""
         guard = self.with_rules(self.rules)
         if guard.frozen is not None:
             guard.frozen = np.pad(guard.frozen, (0, count - len(guard.frozen)))
@@ -94,10 +96,11 @@ class GuardrailState:
         serials: Serials | None = None,
         segment: int = WHOLE,
     ) -> tuple[int, str | None]:
-        """The place of the arm to serve, and the rule that chose it; None if it is the policy's draw.
+        """The place of the arm to serve, and the rule that chose it, None if the policy drew it.
 
-        A key is always on the same side of the hold-out and the floors. `good` are the places of the arms whose loss is
-        known to be within the margin, `serials` are those that a key draws by, and `segment` is that of the request.
+        A key is always on the same side of the hold-out and the floors. `good` are the places of
+        the arms whose loss is known to be within the margin, `serials` are those that a key draws
+        by, and `segment` is that of the request.
         """
         rules = self.rules
         if (pinned := _place(rules.pinned, arms, part)) is not None:
@@ -164,7 +167,7 @@ class GuardrailState:
         good: Collection[int] = (),
         segment: int = WHOLE,
     ) -> Floats:
-        """The probability of serving each arm without a key, given the policy's, in a request's segment."""
+        """The probability of serving each arm without a key, in a segment, given the policy's."""
         rules = self.rules
         if (pinned := _place(rules.pinned, arms, part)) is not None:
             return certain(pinned, len(arms))

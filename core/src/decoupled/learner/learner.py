@@ -46,24 +46,30 @@ DEFAULT_PENDING = 100_000
 class Learner:
     """A running policy. Make one with `policy.start(arms, seed)`.
 
-    Only `observe` and `replay` learn: they change the estimates and the round, which is 1 + the number of observations
-    applied. `decide`, `exploit` and `explore` draw from that state and change only the random stream and the pending
-    decisions. So you can call them any number of times between two observations, and feedback may come late, out of
-    order, or never. Use `add_arms` and `retire_arms` to change the arms at any time.
+    Only `observe` and `replay` learn: they change the estimates and the round, which is 1 + the
+    number of observations applied. `decide`, `exploit` and `explore` draw from that state and
+    change only the random stream and the pending decisions. So you can call them any number of
+    times between two observations, and feedback may come late, out of order, or never. Use
+    `add_arms` and `retire_arms` to change the arms at any time.
 
-    A learner is thread-safe: calls from several threads run one after another. If Ctrl-C interrupts an update, the next call
-    raises `StateError`: restore the learner then, or replay its log. In a forked process, a learner has its own random
-    stream, and its decisions have other ids than the parent's.
+    A learner is thread-safe: calls from several threads run one after another. If Ctrl-C interrupts
+    an update, the next call raises `StateError`: restore the learner then, or replay its log. In a
+    forked process, a learner has its own random stream, and its decisions have other ids than the
+    parent's.
 
     Args:
         policy: the policy to run, such as `Ladder()`.
-        arms: the number of arms, which are then called 0, 1, 2 and so on, or their names in a list; two or more.
-        seed: the seed of the random stream, a whole number or a `numpy.random.SeedSequence`; None for fresh randomness.
+        arms: the number of arms, which are then called 0, 1, 2 and so on, or their names in a list;
+            two or more.
+        seed: the seed of the random stream, a whole number or a `numpy.random.SeedSequence`; None
+            for fresh randomness.
         loss_range: the lowest and the highest possible loss. A loss outside it is rejected.
-        max_pending: how many decisions may await feedback. Beyond that, the oldest is forgotten. So it is beyond 100
-            million numbers, if decisions keep one for each arm: 10,000 decisions with 10,000 arms.
+        max_pending: how many decisions may await feedback. Beyond that, the oldest is forgotten. So
+            it is beyond 100 million numbers, if decisions keep one for each arm: 10,000 decisions
+            with 10,000 arms.
         guardrails: rules about the arm that is served; None for no rules.
-        labels: how many decisions ask for a label, if losses come from a judge; None if losses are true.
+        labels: how many decisions ask for a label, if losses come from a judge; None if losses are
+            true.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -157,11 +163,13 @@ class Learner:
     def tag(self) -> str:
         """What the ids of new decisions begin with: a decision has the id `<tag>-<number>`.
 
-        Each learner draws a tag of its own, so that no two learners make decisions with the same id. A service that logs
-        its decisions and replays them sets the tag that its log has, before the first decision.
+        Each learner draws a tag of its own, so that no two learners make decisions with the same
+        id. A service that logs its decisions and replays them sets the tag that its log has, before
+        the first decision.
 
         Raises:
-            ParameterError: if you set something that is no name, or set it while decisions are pending.
+            ParameterError: if you set something that is no name, or set it while decisions are
+                pending.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
@@ -177,7 +185,8 @@ class Learner:
 
     @property
     def segments(self) -> tuple[tuple[str | None, ...], ...] | None:
-        """The segments that a contextual policy tells apart, in order of appearance; None for other policies.
+        """The segments that a contextual policy tells apart, in order of appearance; None for other
+        policies.
 
         >>> import decoupled as dc
         >>> learner = dc.ContextualLadder(segments=("subject",)).start(arms=2, seed=7)
@@ -191,7 +200,8 @@ class Learner:
 
     @property
     def pending(self) -> PendingDecisions:
-        """The decisions that await feedback, oldest first; `pending.forgotten` counts those that were forgotten before.
+        """The decisions that await feedback, oldest first; `pending.forgotten` counts those that
+        were forgotten before.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=2, seed=7, max_pending=3)
@@ -204,10 +214,12 @@ class Learner:
 
     @property
     def overdue(self) -> tuple[Decision, ...]:
-        """The decisions whose label is overdue, oldest first; see `Labels.deadline`. They stay pending until then.
+        """The decisions whose label is overdue, oldest first; see `Labels.deadline`.
 
-        The next feedback settles them first, as `forget` does. A service that logs each of these events asks for them
-        and settles them itself.
+        They stay pending until then.
+
+        The next feedback settles them first, as `forget` does. A service that logs each of these
+        events asks for them and settles them itself.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=2, seed=7, labels=dc.Labels(share=1.0, deadline=2))
@@ -224,7 +236,10 @@ class Learner:
 
     @property
     def labels(self) -> LabelStatus | None:
-        """The labels so far; None if the learner was started without `labels=`. See `Labels` for an example."""
+        """The labels so far; None if the learner was started without `labels=`.
+
+        See `Labels` for an example.
+        """
         labels = self._core.parts.labels
         return None if labels is None else labels.status
 
@@ -248,7 +263,8 @@ class Learner:
 
     @property
     def inference(self) -> Inference:
-        """Intervals, differences and verdicts that hold at every moment at once, since `watch` was called.
+        """Intervals, differences and verdicts that hold at every moment at once, since `watch` was
+        called.
 
         Raises:
             UnsupportedError: if the learner is not watched.
@@ -311,23 +327,30 @@ class Learner:
         key: Key | None = None,
         available: Iterable[Arm] | None = None,
     ) -> Decision | list[Decision]:
-        """Decide on an arm to exploit and an arm to explore; with `count`, return a list of decisions.
+        """Decide on an arm to exploit and an arm to explore; with `count`, return a list of
+        decisions.
 
         A policy of the standard game (`policy.coupled`) gives the same arm for both.
 
         Args:
-            count: the number of decisions, at most `max_pending`; None returns one decision, and not a list.
-            context: what is known of the request, for a `ContextualLadder`: values by the names of fields, each a string, a
-                boolean, a number, or None if it is missing. Fields that the policy does not name are ignored.
-            advice: what advisers of the policy would exploit: an arm, or a mapping from arms to probabilities, by the
-                adviser's name. An adviser who says nothing counts as the policy's pooled ladder.
-            key: a session, a user or anything else that should keep its arm; None draws afresh. The key decides the
-                draw of the arm to exploit, and nothing else: the same key exploits the same arm until what is learned
-                moves it, here, after saving and loading, and on every replica. Nobody can predict that arm without the
-                seed, unless it can be guessed. A string of 1 to 1,024 bytes in UTF-8, or a whole number, the same key as its digits.
-            available: the arms to choose from; None for all. The policy applies its own rule to their estimates, and
-                the propensity is exact for that choice. When the loss arrives, the unavailable arms are charged the
-                same loss, an unbiased estimate of the mean loss of the available arms, so absence gains nothing.
+            count: the number of decisions, at most `max_pending`; None returns one decision, and
+                not a list.
+            context: what is known of the request, for a `ContextualLadder`: values by the names of
+                fields, each a string, a boolean, a number, or None if it is missing. Fields that
+                the policy does not name are ignored.
+            advice: what advisers of the policy would exploit: an arm, or a mapping from arms to
+                probabilities, by the adviser's name. An adviser who says nothing counts as the
+                policy's pooled ladder.
+            key: a session, a user or anything else that should keep its arm; None draws afresh. The
+                key decides the draw of the arm to exploit, and nothing else: the same key exploits
+                the same arm until what is learned moves it, here, after saving and loading, and on
+                every replica. Nobody can predict that arm without the seed, unless it can be
+                guessed. A string of 1 to 1,024 bytes in UTF-8, or a whole number, the same key as
+                its digits.
+            available: the arms to choose from; None for all. The policy applies its own rule to
+                their estimates, and the propensity is exact for that choice. When the loss arrives,
+                the unavailable arms are charged the same loss, an unbiased estimate of the mean
+                loss of the available arms, so absence gains nothing.
 
         Returns:
             One decision, or a list of `count` decisions.
@@ -335,7 +358,8 @@ class Learner:
         Raises:
             ArmError: if `available` is empty or names something that is not an arm.
             ParameterError: if `count` is not a whole number from 1 to `max_pending`.
-            UnsupportedError: if the policy takes no `context`, or plays the standard game and gets a `key`.
+            UnsupportedError: if the policy takes no `context`, or plays the standard game and gets
+                a `key`.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -374,11 +398,13 @@ class Learner:
         advice: Advice | None = None,
         available: Iterable[Arm] | None = None,
     ) -> Decision:
-        """Make a decision of your log again, where a key drew the arm to exploit and the log does not have the key.
+        """Make a decision of your log again, where a key drew the arm to exploit and the log does
+        not have the key.
 
-        To replay a log of everything that a learner did, make its calls again: `decide`, `exploit`, `observe` and so on.
-        A learner of the same seed then ends in the same state. Where `decide` had a key that you keep secret, call this
-        with the arm that the log says was exploited. The arm to explore is drawn again.
+        To replay a log of everything that a learner did, make its calls again: `decide`, `exploit`,
+        `observe` and so on. A learner of the same seed then ends in the same state. Where `decide`
+        had a key that you keep secret, call this with the arm that the log says was exploited. The
+        arm to explore is drawn again.
 
         Args:
             served: the arm that was exploited, and the guardrail that chose it, if one did.
@@ -388,7 +414,8 @@ class Learner:
 
         Raises:
             ArmError: if the arm is not one of the learner's.
-            UnsupportedError: if the policy plays the standard game, where the arm played is the arm seen.
+            UnsupportedError: if the policy plays the standard game, where the arm played is the arm
+                seen.
 
         >>> import decoupled as dc
         >>> learner, again = (dc.FTPL().start(arms=["a", "b", "c"], seed=7) for _ in range(2))
@@ -415,7 +442,8 @@ class Learner:
             available: the arms to choose from, as in `decide`; None for all.
 
         Raises:
-            UnsupportedError: if the policy plays the standard game, where the arm played is the arm seen.
+            UnsupportedError: if the policy plays the standard game, where the arm played is the arm
+                seen.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -448,7 +476,8 @@ class Learner:
             The arm, as `exploit`, and which guardrail chose it.
 
         Raises:
-            UnsupportedError: if the policy plays the standard game, where the arm played is the arm seen.
+            UnsupportedError: if the policy plays the standard game, where the arm played is the arm
+                seen.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -481,24 +510,30 @@ class Learner:
     ) -> None:
         """Learn the loss of the arm that a decision *explored*.
 
-        Do not report the loss of the exploited arm: it is suffered and not seen. Give exactly one of `loss`, `reward`
-        and `preference`, and do not mix preferences with losses.
+        Do not report the loss of the exploited arm: it is suffered and not seen. Give exactly one
+        of `loss`, `reward` and `preference`, and do not mix preferences with losses.
 
-        With `labels`, give `judged` for every decision, and the label as one of the three if `decision.label` is true, in the
-        same call or a later one. Until its label comes, the decision stays pending.
+        With `labels`, give `judged` for every decision, and the label as one of the three if
+        `decision.label` is true, in the same call or a later one. Until its label comes, the
+        decision stays pending.
 
         Args:
             decision: the decision, or its id.
             loss: the loss of the explored arm, within `loss_range`.
-            reward: its reward in place of the loss: the mirror image of the loss within `loss_range`.
-            preference: which of the two arms did better, in place of a number; see `preference_loss`.
-            judged: what the judge says: a loss within `loss_range`, or a preference. Only with `labels`.
-            position: how much the judge preferred what it saw first: 1 if that won, -1 if the second did, 0 for a tie; None
-                if you do not know. It changes nothing but `inference.judge()`.
+            reward: its reward in place of the loss: the mirror image of the loss within
+                `loss_range`.
+            preference: which of the two arms did better, in place of a number; see
+                `preference_loss`.
+            judged: what the judge says: a loss within `loss_range`, or a preference. Only with
+                `labels`.
+            position: how much the judge preferred what it saw first: 1 if that won, -1 if the
+                second did, 0 for a tie; None if you do not know. It changes nothing but
+                `inference.judge()`.
 
         Raises:
-            FeedbackError: if the decision is not pending: its feedback has arrived already, it was forgotten, or it
-                belongs to another learner. Also for a label that was not asked for, or comes before the judgement.
+            FeedbackError: if the decision is not pending: its feedback has arrived already, it was
+                forgotten, or it belongs to another learner. Also for a label that was not asked
+                for, or comes before the judgement.
             LossError: if the loss is missing, given twice, not a number, or outside `loss_range`.
             UnsupportedError: if a policy of the standard game is given a preference.
 
@@ -549,7 +584,9 @@ class Learner:
         return JudgedFeedback(said, label, is_preference)
 
     def _scaled_preference(self, preference: Preference, loss: object, reward: object) -> float:
-        """The loss of a preference, on a scale from 0 to 1; neither loss nor reward may be given with it."""
+        """The loss of a preference, on a scale from 0 to 1; neither loss nor reward may be given
+        with it.
+        """
         if loss is not None or reward is not None:
             given = "loss" if loss is not None else "reward"
             raise LossError(Message(f"preference, {given}: both were given", "give one of them"))
@@ -558,10 +595,11 @@ class Learner:
         return losses.scaled(preference_loss(preference, losses))
 
     def expire(self, decision: Decision | str, loss: float) -> None:
-        """Learn the loss that you declared for decisions whose feedback never comes, such as 1 for a timeout.
+        """Learn the loss that you declared for decisions whose feedback never comes, such as 1 for
+        a timeout.
 
-        Without labels, this is `observe`. With labels, it also settles a decision that nobody judged, and it says nothing
-        about the judge.
+        Without labels, this is `observe`. With labels, it also settles a decision that nobody
+        judged, and it says nothing about the judge.
 
         Args:
             decision: the pending decision, or its id.
@@ -583,20 +621,23 @@ class Learner:
     def replay(self, records: Iterable[RecordLike], *, unrandomised: bool = False) -> int:
         """Learn from a log.
 
-        The propensity of a record is the probability with which the logging policy explored its arm. All records are
-        checked before the first is applied.
+        The propensity of a record is the probability with which the logging policy explored its
+        arm. All records are checked before the first is applied.
 
-        A log without propensities raises an error. So does a log whose propensities are all 1, unless the policy keeps
-        means, which do not depend on propensities. The reason: the sums that other policies learn from such a log show
-        how often an arm was tried, not how good it is. If a log of two or more records leaves out arms whose losses the
-        learner has never seen, an `UnseenArmWarning` names them.
+        A log without propensities raises an error. So does a log whose propensities are all 1,
+        unless the policy keeps means, which do not depend on propensities. The reason: the sums
+        that other policies learn from such a log show how often an arm was tried, not how good it
+        is. If a log of two or more records leaves out arms whose losses the learner has never seen,
+        an `UnseenArmWarning` names them.
 
         Args:
-            records: the log: tuples (explored arm, propensity, loss), or mappings with the keys "explore", "propensity"
-                and "loss", and "context" for a contextual policy. A learner with `labels` takes the loss for a label. With
-                the keys "judged" and "label_probability", `decision.label_request.rho`, the loss is left out where no label
-                was asked for.
-            unrandomised: accept a log whose propensities are all 1; only if it has a record of every arm for every round.
+            records: the log: tuples (explored arm, propensity, loss), or mappings with the keys
+                "explore", "propensity" and "loss", and "context" for a contextual policy. A learner
+                with `labels` takes the loss for a label. With the keys "judged" and
+                "label_probability", `decision.label_request.rho`, the loss is left out where no
+                label was asked for.
+            unrandomised: accept a log whose propensities are all 1; only if it has a record of
+                every arm for every round.
 
         Returns:
             The number of records.
@@ -612,9 +653,12 @@ class Learner:
         return self._turns.run(self._core.replay, log)
 
     def forget(self, decision: Decision | str) -> None:
-        """Give up on the feedback of a pending decision. Estimates stay unbiased if your choice depends on no loss.
+        """Give up on the feedback of a pending decision.
 
-        A watched learner counts it as `expired_loss`, or leaves it out; see `watch`. A label that it awaits counts as `Labels.missing`.
+        Estimates stay unbiased if your choice depends on no loss.
+
+        A watched learner counts it as `expired_loss`, or leaves it out; see `watch`. A label that
+        it awaits counts as `Labels.missing`.
 
         Args:
             decision: the pending decision, or its id.
@@ -632,13 +676,15 @@ class Learner:
     def add_arms(self, names: Iterable[Arm]) -> None:
         """Add arms at the end of the list. The round and the random stream do not change.
 
-        If the policy sums losses, a new arm starts with everything that the leader, the arm with the smallest sum, has
-        learned. So it is level with the best and tried at once, like every arm in round 1. If the policy keeps means,
-        the arm is one it has not seen yet. Pending decisions could not choose it, so when their feedback arrives it is
-        charged the loss seen, like any unavailable arm.
+        If the policy sums losses, a new arm starts with everything that the leader, the arm with
+        the smallest sum, has learned. So it is level with the best and tried at once, like every
+        arm in round 1. If the policy keeps means, the arm is one it has not seen yet. Pending
+        decisions could not choose it, so when their feedback arrives it is charged the loss seen,
+        like any unavailable arm.
 
         Args:
-            names: strings or whole numbers that no arm of this learner has. A new arm may reuse a retired name.
+            names: strings or whole numbers that no arm of this learner has. A new arm may reuse a
+                retired name.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
@@ -654,9 +700,9 @@ class Learner:
     def retire_arms(self, names: Iterable[Arm]) -> None:
         """Retire arms: they are not drawn again, and the estimates of the others stay as they are.
 
-        You can still send the feedback of a decision that explored such an arm. It counts as a round and changes the
-        other arms as usual, so that their estimates stay unbiased. Nothing is learned about the retired arm, even if
-        a new arm has its name. At least two arms must stay.
+        You can still send the feedback of a decision that explored such an arm. It counts as a
+        round and changes the other arms as usual, so that their estimates stay unbiased. Nothing is
+        learned about the retired arm, even if a new arm has its name. At least two arms must stay.
 
         Args:
             names: the arms to retire. At least two others must stay.
@@ -716,7 +762,8 @@ class Learner:
         return self._turns.run(self._core.law, "exploration_law", request)
 
     def estimates(self) -> Floats:
-        """What is learned about each arm, for losses scaled to [0, 1]; see the policy for the meaning.
+        """What is learned about each arm, for losses scaled to [0, 1]; see the policy for the
+        meaning.
 
         With `labels`, these are estimates on the map of `Labels.to_unit`.
 
@@ -727,7 +774,9 @@ class Learner:
         return self._turns.run(self._core.estimates)
 
     def inspect(self, view: Callable[[Parts], _Answer]) -> _Answer:
-        """Call a function with the parts of the learner, while no other call runs. It is for tools, such as `diagnostics`.
+        """Call a function with the parts of the learner, while no other call runs.
+
+        It is for tools, such as `diagnostics`.
 
         Args:
             view: the function. It must not call the learner.
@@ -752,31 +801,38 @@ class Learner:
     ) -> None:
         """Keep confidence sequences from now on, for `inference`.
 
-        Call this before the first decision: earlier ones do not count. Each feedback then takes some 25 microseconds longer.
+        Call this before the first decision: earlier ones do not count. Each feedback then takes
+        some 25 microseconds longer.
 
-        Losses count in the order of decisions: each waits until all earlier decisions are settled. So delays may
-        depend on the arm or on the loss. The policy learns from every loss at once.
+        Losses count in the order of decisions: each waits until all earlier decisions are settled.
+        So delays may depend on the arm or on the loss. The policy learns from every loss at once.
 
         Args:
-            risk: the probability that any interval of a family ever fails; see `decoupled.inference.Sequences`.
-            drift: whether losses may drift. If no arm's mean loss ever changes, False mostly gives narrower intervals. Contexts
-                and preferences need True.
-            patience: how many newer decisions wait for one without feedback, up to 10,000; None for 250, with those of its own
-                `decide(count=...)` on top, and for the deadline of labels once it was judged and awaits its label. After
-                that, or after `forget`, it counts as `expired_loss`, or with `Labels.missing` if only its label is
-                missing. Later feedback still reaches the policy. Give what nearly all of your feedback arrives within.
-            expired_loss: the loss that it counts as, within `loss_range`. None leaves it out, and calls the verdict provisional:
-                then you assume that whether a loss arrives in time depends on neither the arm nor the loss.
+            risk: the probability that any interval of a family ever fails; see
+                `decoupled.inference.Sequences`.
+            drift: whether losses may drift. If no arm's mean loss ever changes, False mostly gives
+                narrower intervals. Contexts and preferences need True.
+            patience: how many newer decisions wait for one without feedback, up to 10,000; None for
+                250, with those of its own `decide(count=...)` on top, and for the deadline of
+                labels once it was judged and awaits its label. After that, or after `forget`, it
+                counts as `expired_loss`, or with `Labels.missing` if only its label is missing.
+                Later feedback still reaches the policy. Give what nearly all of your feedback
+                arrives within.
+            expired_loss: the loss that it counts as, within `loss_range`. None leaves it out, and
+                calls the verdict provisional: then you assume that whether a loss arrives in time
+                depends on neither the arm nor the loss.
             by_segment: also keep confidence sequences of each segment of a `ContextualLadder`, for
-                `inference.verdict(context=...)`. They have a second risk of this size, which segments share.
+                `inference.verdict(context=...)`. They have a second risk of this size, which
+                segments share.
 
         Raises:
             ParameterError: if the learner is watched already.
-            UnsupportedError: if it has more than 10,000 arms; with `drift=False`, if the policy looks at contexts; or with
-                `by_segment=True`, if it tells no segments apart.
+            UnsupportedError: if it has more than 10,000 arms; with `drift=False`, if the policy
+                looks at contexts; or with `by_segment=True`, if it tells no segments apart.
 
         >>> import decoupled as dc
-        >>> learner = dc.ContextualLadder(segments=("subject",)).start(arms=["small", "large"], seed=7)
+        >>> policy = dc.ContextualLadder(segments=("subject",))
+        >>> learner = policy.start(arms=["small", "large"], seed=7)
         >>> learner.watch(by_segment=True)
         >>> best = {"law": "large", "art": "small"}
         >>> for turn in range(500):
@@ -796,7 +852,8 @@ class Learner:
         self._turns.run(self._core.watch, options)
 
     def is_decided(self, alarm_every: float) -> bool:
-        """Whether an arm is decided to be the best, without an alarm since: for a budget with a `decided_share`.
+        """Whether an arm is decided to be the best, without an alarm since: for a budget with a
+        `decided_share`.
 
         Args:
             alarm_every: the mean number of looks until a false alarm, at least; see `Budget`.
@@ -814,8 +871,8 @@ class Learner:
     def fork(self, seed: Seed) -> Self:
         """Copy the learner with its own random stream.
 
-        Two replicas that load the same saved state draw the same arms, so the second explores nothing new. Fork each
-        replica with its own seed. Pending decisions are copied too.
+        Two replicas that load the same saved state draw the same arms, so the second explores
+        nothing new. Fork each replica with its own seed. Pending decisions are copied too.
 
         Args:
             seed: the seed of the copy's random stream; None draws fresh randomness.
@@ -854,10 +911,12 @@ class Learner:
 
         >>> import decoupled as dc
         >>> text = dc.Exp3().start(arms=3, seed=7).to_json()
-        >>> dc.Learner.from_json(text.replace('"round":1', '"round":9'))
+        >>> altered = text.replace('"round":1', '"round":9')
+        >>> dc.Learner.from_json(altered)  # doctest: +NORMALIZE_WHITESPACE
         Traceback (most recent call last):
             ...
-        decoupled.errors.StateError: state: does not match its checksum, so it was altered; give the text that Learner.to_json() wrote
+        decoupled.errors.StateError: state: does not match its checksum, so it was altered; give the
+        text that Learner.to_json() wrote
         """
         return cls._with_core(LearnerCore(from_text(text)))
 

@@ -47,7 +47,7 @@ class Parts:
 
     @property
     def segment(self) -> int:
-        """The place of the segment of the context at hand; `WHOLE` for a policy without contexts."""
+        """The place of the segment of the context at hand; `WHOLE` without contexts."""
         contexts = self.policy_state.contexts
         return WHOLE if contexts is None else contexts.segment
 

@@ -96,7 +96,7 @@ def watch_of_arms(parts: Parts, policy_state: PolicyState) -> "Watch | None":
 
 
 def watch_with_patience(parts: Parts, patience: int, expired: float | None) -> "Watch":
-    """The same watch, which from now on waits otherwise for feedback; `expired` is on a scale from 0 to 1."""
+    """The same watch with another patience, and another loss, from 0 to 1, if it runs out."""
     if parts.watch is None:
         raise not_watched()
     watch = parts.watch.copy()
