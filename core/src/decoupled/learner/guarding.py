@@ -16,7 +16,8 @@ from .watching import WatchOptions, new_watch
 
 def parts_with_rules(parts: Parts, rules: Guardrails) -> Parts:
     """The parts of a learner that gets other guardrails; an error if it cannot have them."""
-    policy_state, watch = parts.policy_state, parts.watch
+    policy_state = parts.policy_state
+    watch = parts.watch
     if rules.replace_arms and policy_state.policy.coupled:
         rule = (
             "plays the standard game and learns from the arm that is served, so another must not "
@@ -97,7 +98,9 @@ class GuardedServing:
     def _places_good_enough(self) -> Collection[int]:
         """The places of the arms that are known to be within the margin, in the context at hand."""
         parts = self._parts
-        guard, watch, at_hand = parts.guard, parts.watch, parts.segment
+        guard = parts.guard
+        watch = parts.watch
+        at_hand = parts.segment
         if guard.rules.cheapest_within is None or watch is None or guard.keeps_incumbent(at_hand):
             return ()
         segment = WHOLE if watch.segments is None else at_hand
@@ -113,7 +116,8 @@ class GuardedServing:
     def judge(self) -> None:
         """Judge by the evidence which arms are good enough, and the law that keys draw from."""
         parts = self._parts
-        watch, rules = parts.watch, parts.guard.rules
+        watch = parts.watch
+        rules = parts.guard.rules
         if watch is not None and rules.cheapest_within is not None and not rules.drift:
             for segment in [WHOLE] if watch.segments is None else list(watch.segments):
                 self._look_within(segment)
@@ -130,7 +134,9 @@ class GuardedServing:
         from ..inference.sums import share_of_segment
 
         parts = self._parts
-        guard, rules, watch = parts.guard, parts.guard.rules, parts.watch
+        guard = parts.guard
+        rules = parts.guard.rules
+        watch = parts.watch
         if watch is None or rules.cheapest_within is None:
             return
         share = 1.0
@@ -151,8 +157,10 @@ class GuardedServing:
 
     def _judge_frozen(self, margin: float) -> None:
         """Freeze the law of now, if an arm's mean beats that of the frozen law by the margin."""
-        guard, policy_state = self._parts.guard, self._parts.policy_state
-        law, form = guard.frozen, policy_state.form
+        guard = self._parts.guard
+        policy_state = self._parts.policy_state
+        law = guard.frozen
+        form = policy_state.form
         means = form.estimates(policy_state.state)
         rounds = 0.0 if form.cumulative is None else policy_state.state.scalars.item(ROUND) - 1.0
         if rounds > 0.0:
@@ -166,7 +174,9 @@ class GuardedServing:
     def judge_incumbent(self) -> None:
         """Release the incumbent once the evidence since it was set shows a better arm."""
         parts = self._parts
-        guard, rules, watch = parts.guard, parts.guard.rules, parts.watch
+        guard = parts.guard
+        rules = parts.guard.rules
+        watch = parts.watch
         if rules.incumbent is None or watch is None:
             return
         if rules.by_segment:
@@ -189,7 +199,9 @@ class GuardedServing:
         from ..inference.verdicts import is_beaten
 
         parts = self._parts
-        guard, rules, watch = parts.guard, parts.guard.rules, parts.watch
+        guard = parts.guard
+        rules = parts.guard.rules
+        watch = parts.watch
         if watch is None:
             return
         judges = watch.judges_of_segments
