@@ -59,11 +59,6 @@ class DrawSetting:
     baseline: Recorded
     word: int | None
 
-    @property
-    def places(self) -> Ints | None:
-        """The places of the arms to choose from; None for all."""
-        return None if self.subset is None else self.subset.places
-
 
 class LearnerCore:
     """A learner without its lock and the arguments of its methods.
@@ -156,22 +151,25 @@ class LearnerCore:
             pending_store.decisions[key] = decision, explore, None, baseline
             pending_store.made = number
             return decision
-        setting = self._enter(request, 1)
+        setting = self._prepare(request, 1)
         pending = self._draw(pending_store.made + 1, request, setting)
         if len(pending_store.decisions) < pending_store.most:
             pending_store.add(pending)
         else:
             self._replace_oldest([pending])
-        self._leave(setting)
+        if setting.subset is not None:  # it was drawn in a state of its own
+            policy_state.count_events(pending_store.made)
         return pending[0]
 
     def decide_often(self, request: Request, count: int) -> list[Decision]:
         """Make several decisions of one request."""
-        setting = self._enter(request, count)
-        first = self.parts.pending_store.made + 1
+        setting = self._prepare(request, count)
+        pending_store = self.parts.pending_store
+        first = pending_store.made + 1
         made = [self._draw(number, request, setting) for number in range(first, first + count)]
         self._replace_oldest(made)
-        self._leave(setting)
+        if setting.subset is not None:  # they were drawn in a state of their own
+            self.parts.policy_state.count_events(pending_store.made)
         return [pending[0] for pending in made]
 
     def exploit(self, request: Request) -> Served:
@@ -189,7 +187,7 @@ class LearnerCore:
         policy_state.count_events(parts.pending_store.made)
         return Served(parts.arms.names[exploit], parts.arms.names[drawn], guard)
 
-    def _enter(self, request: Request, count: int) -> DrawSetting:
+    def _prepare(self, request: Request, count: int) -> DrawSetting:
         """Prepare so many decisions of a request."""
         parts = self.parts
         policy_state = parts.policy_state
@@ -197,7 +195,8 @@ class LearnerCore:
             parts.arms.place(request.served.exploit)  # an error if it is no arm
         if parts.guard.has_rules:
             self._serving.sync_watch_if_needed()
-        self._settle_unlabelled_before(count)
+        if parts.labels is not None and parts.labels.judged:
+            self._settle_unlabelled_before(count)
         subset = self._subsets.find(request.available)
         parts.enter_context(request)
         shares_baseline = policy_state.has_baselines and policy_state.contexts is None
@@ -213,11 +212,6 @@ class LearnerCore:
         if shares_baseline:
             baseline = policy_state.read_baseline(subset.places, among)
         return DrawSetting(among, subset, baseline, word)
-
-    def _leave(self, setting: DrawSetting) -> None:
-        """Count the decisions that were drawn in a state of their own."""
-        if setting.subset is not None:
-            self.parts.policy_state.count_events(self.parts.pending_store.made)
 
     def _draw(self, number: int, request: Request, setting: DrawSetting) -> Pending:
         """The decision of this number, as it will be kept."""
@@ -257,7 +251,7 @@ class LearnerCore:
         """
         parts = self.parts
         served = request.served
-        places = setting.places
+        places = None if setting.subset is None else setting.subset.places
         if served is not None:
             guarded = None if served.guard is None else (served.drawn, served.guard)
             return parts.arms.place(served.exploit), guarded
@@ -453,10 +447,9 @@ class LearnerCore:
     def _settle_unlabelled_before(self, count: int) -> None:
         """Learn from the decisions that await a label and make room for so many new ones."""
         labels = self.parts.labels
-        if labels is not None and labels.judged:
-            for key in self.parts.pending_store.oldest(count):
-                if key in labels.judged:
-                    self._settle_unlabelled(key)
+        for key in self.parts.pending_store.oldest(count):
+            if labels is not None and key in labels.judged:
+                self._settle_unlabelled(key)
 
     # Arms
 
