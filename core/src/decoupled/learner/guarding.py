@@ -100,8 +100,10 @@ class GuardedServing:
         parts = self._parts
         guard = parts.guard
         watch = parts.watch
+        if guard.rules.cheapest_within is None or watch is None:
+            return ()
         at_hand = parts.segment
-        if guard.rules.cheapest_within is None or watch is None or guard.keeps_incumbent(at_hand):
+        if guard.keeps_incumbent(at_hand):
             return ()
         segment = WHOLE if watch.segments is None else at_hand
         if guard.rules.drift:
