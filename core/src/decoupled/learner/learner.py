@@ -598,8 +598,8 @@ class Learner:
         with it.
         """
         if loss is not None or reward is not None:
-            given = "loss" if loss is not None else "reward"
-            raise LossError(Message(f"preference, {given}: both were given", "give one of them"))
+            name = "loss" if loss is not None else "reward"
+            raise LossError(Message(f"preference, {name}: both were given", "give one of them"))
         _refuse_coupled(self.policy, "preference", "a decision has one arm; use")
         losses = self._core.parts.losses
         return losses.scaled(preference_loss(preference, losses))
