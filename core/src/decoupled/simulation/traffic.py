@@ -185,7 +185,7 @@ def kept_places(policy: Policy, arms: int) -> Ints:
     if baselines is None:
         return np.zeros(3, np.int64)
     if baselines.keep_law:
-        baselines.recall_law(state, np.arange(arms), np.ones(arms), True)
+        baselines.recall_law(state, np.arange(arms), np.ones(arms), is_same=True)
     elif baselines.row is not None:
         baselines.write(state, np.arange(arms), np.ones(arms))
     for name in baselines.kept:
