@@ -1,5 +1,6 @@
-"""A policy under test, the checks that several tests share, and one line that says what is wrong,
-where, and what to do.
+"""A policy under test, and the checks that several tests share.
+
+A line of text says what is wrong, where, and what to do.
 """
 
 import re

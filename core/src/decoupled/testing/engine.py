@@ -1,5 +1,7 @@
-"""`check_policy`, and its checks: every step, its laws, `init`, the engine and long runs; then
-saving, unbiased estimates, and arms that change.
+"""`check_policy`, and its checks.
+
+They concern every step, its laws, `init`, the engine and long runs; then saving, unbiased
+estimates, and arms that change.
 """
 
 import math
@@ -128,8 +130,9 @@ def check_laws(case: Case) -> None:
 
 
 def _chi_square_p(counts: Any, law: Floats) -> float:
-    """Pearson's test. Arms with few expected draws count together; a draw of an arm of probability
-    0 fails.
+    """Pearson's test.
+
+    Arms with few expected draws count together; a draw of an arm of probability 0 fails.
     """
     if counts[law == 0.0].any():
         return 0.0
@@ -200,8 +203,9 @@ def _compare(case: Case, state: State, rebuilt: State) -> None:
 
 
 def check_parity(case: Case) -> None:
-    """Check that engine and learner play the same arms. No two arms cost the same, so the regret
-    shows the plays.
+    """Check that engine and learner play the same arms.
+
+    No two arms cost the same, so the regret shows the plays.
 
     >>> import decoupled as dc
     >>> check_parity(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
@@ -211,7 +215,7 @@ def check_parity(case: Case) -> None:
     horizon = 5 * HISTORY
     rows = np.random.default_rng(case.seed).random((7, case.arms))
     world = LossTable(rows, np.arange(horizon) % 7, noise="bernoulli")
-    engine = run_block(case.policy, world, horizon, np.arange(1, horizon + 1), case.seed, 0, 1)
+    engine = run_block(case.policy, world, horizon, np.arange(1, horizon + 1), case.seed, range(1))
     learner = case.policy.start(case.arms, np.random.SeedSequence(case.seed, spawn_key=(0, 1)))
     noise, _ = run_streams(case.seed, 0)
     best = rows[np.arange(horizon) % 7].sum(axis=0).argmin()
@@ -339,8 +343,9 @@ def check_newcomers(case: Case) -> None:
 
 
 def check_retired(case: Case) -> None:
-    """Check the mean as in `check_unbiased`, with one arm retired and another added before the
-    feedback.
+    """Check the mean as in `check_unbiased`, while arms change.
+
+    One arm is retired and another is added before the feedback.
 
     >>> import decoupled as dc
     >>> check_retired(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
@@ -410,8 +415,9 @@ CHECKS: tuple[Callable[[Case], None], ...] = (
 
 
 def check_policy(policy: Policy, *, arms: int = 5, rounds: int = 100_000, seed: int = 0) -> None:
-    """Check that a policy keeps the contract in `decoupled.testing`; raise `ContractError`, an
-    AssertionError, if not.
+    """Check that a policy keeps the contract in `decoupled.testing`.
+
+    Raise `ContractError`, an AssertionError, if it does not.
 
     All draws are seeded, so the result is always the same. It takes a few seconds, most of them to
     compile. Passing is no proof: also compare your policy with a slow, simple version of it.
