@@ -121,7 +121,9 @@ class NativeFunction:
         returns = self.signature.returns
         start = self._words - len(returns)
         values = tuple(
-            block.floats[start + k] if kind == "float" else _whole(kind, block.ints[start + k])
+            block.floats[start + k]
+            if kind == "float"
+            else _bool_or_int(kind, block.ints[start + k])
             for k, kind in enumerate(returns)
         )
         if not values:
@@ -203,7 +205,7 @@ def _failed(name: str) -> Exception:
     return RuntimeError(f"{name}: the shipped machine code failed; {remedy}")
 
 
-def _whole(kind: str, value: int) -> int | bool:
+def _bool_or_int(kind: str, value: int) -> int | bool:
     return bool(value) if kind == "bool" else value
 
 
