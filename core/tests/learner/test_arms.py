@@ -40,7 +40,7 @@ def used(policy: dc.Policy, rounds: int = 40, seed: int = 3) -> dc.Learner:
 
 @every_policy
 def test_the_contract_of_arms_that_come_and_go(policy: dc.Policy) -> None:
-    case = testing.Case(policy, arms=5, rounds=1, seed=1)
+    case = testing.PolicyUnderTest(policy, arms=5, rounds=1, seed=1)
     testing.check_newcomers(case)
     testing.check_retired(case)
 

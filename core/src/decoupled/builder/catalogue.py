@@ -106,7 +106,9 @@ def group(name: str) -> Group:
 
 
 def _common() -> Group:
-    numbers, table, nodes = np.zeros(ARMS), np.zeros((ARMS, ARMS)), winner_law.grid(ARMS, 2.0, True)
+    numbers = np.zeros(ARMS)
+    table = np.zeros((ARMS, ARMS))
+    nodes = winner_law.grid(ARMS, 2.0, True)
     ints = np.zeros(ARMS, np.int64)
     state = FTPL().layout.new_state(ARMS)
     # Only the functions listed here have a name in the library.

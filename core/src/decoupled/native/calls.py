@@ -89,7 +89,9 @@ class NativeFunction:
 
     def _filled(self, flat: list[Any]) -> "_Block":
         """A block with the arguments."""
-        kinds, block, at = self.signature.takes, _Block(self._words), 0
+        kinds = self.signature.takes
+        block = _Block(self._words)
+        at = 0
         if len(flat) != len(kinds):
             raise UnsuitedError(
                 f"{self.__name__}: takes {len(kinds)} numbers and arrays, not {len(flat)}"

@@ -107,11 +107,11 @@ DRAWS = 50_000
 HISTORY = 60
 
 
-class Case(NamedTuple):
+class PolicyUnderTest(NamedTuple):
     """A policy under test.
 
     >>> import decoupled as dc
-    >>> Case(dc.FTPL(), arms=3, rounds=100, seed=0).losses(2).shape
+    >>> PolicyUnderTest(dc.FTPL(), arms=3, rounds=100, seed=0).losses(2).shape
     (2, 3)
     """
 

@@ -133,9 +133,12 @@ def play_linear(
     width = places.shape[1]
     for t in range(len(row_at)):
         row = row_at[t]
-        smallest, tied, chosen = np.inf, 0, 0
+        smallest = np.inf
+        tied = 0
+        chosen = 0
         for arm in range(losses.shape[1]):
-            mean, variance = 0.0, 0.0
+            mean = 0.0
+            variance = 0.0
             for i in range(width):
                 mean += model[arm, places[row, i]] * values[row, i]
                 for j in range(width):
@@ -146,7 +149,9 @@ def play_linear(
                     )
             index = mean - alpha * math.sqrt(max(variance, 0.0))
             if index < smallest:
-                smallest, tied, chosen = index, 1, arm
+                smallest = index
+                tied = 1
+                chosen = arm
             elif index == smallest:
                 tied += 1
                 if below(tied, stream) == 0:
@@ -160,7 +165,9 @@ def _learn(
     inverse: Floats, model: Floats, step: Floats, places: Ints, values: Floats, loss: float
 ) -> None:
     """Recursive least squares: a Sherman-Morrison step."""
-    size, error, scale = len(model), loss, 1.0
+    size = len(model)
+    error = loss
+    scale = 1.0
     for i in range(size):
         step[i] = 0.0
         for j in range(len(places)):
@@ -232,7 +239,9 @@ class LinUCB(Baseline):
             table: the environment.
         """
         rows = len(table.losses)
-        places, values, size = [np.zeros(rows, np.int64)], [np.ones(rows)], 1
+        places = [np.zeros(rows, np.int64)]
+        values = [np.ones(rows)]
+        size = 1
         for name in self.segments:
             segment_at = table.segment_at([name])
             places.append(size + segment_at)
@@ -241,10 +250,9 @@ class LinUCB(Baseline):
         for name in self.numbers:
             column = table.numbers(name)
             spread = np.nanstd(column)
+            scale = spread if spread > 0.0 else 1.0
             places.append(np.full(rows, size))
-            values.append(
-                np.nan_to_num((column - np.nanmean(column)) / (spread if spread > 0.0 else 1.0))
-            )
+            values.append(np.nan_to_num((column - np.nanmean(column)) / scale))
             size += 1
         return np.stack(places, axis=1), np.stack(values, axis=1), size
 
