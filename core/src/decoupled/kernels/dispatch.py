@@ -45,8 +45,8 @@ class Functions(NamedTuple):
     >>> def update(params, state, arm, weight, loss):
     ...     state.floats[0, arm] += weight * loss
     >>> functions = Functions(init, decide, update)
-    >>> state, stream = Layout(floats=("estimates",)).new_state(4), np.array([1, 2], np.uint64)
-    >>> functions.decide((), state, stream)
+    >>> state = Layout(floats=("estimates",)).new_state(4)
+    >>> functions.decide((), state, np.array([11**18, 13**17], np.uint64))
     (0, 0, 4.0, 0.25)
     """
 
