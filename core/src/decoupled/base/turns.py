@@ -21,8 +21,8 @@ PATIENCE = 1.0  # seconds that a fork waits for a call in another thread
 class TakesTurns:
     """An object whose methods marked with `in_turn` run one at a time.
 
-    A call from another thread waits. A call from inside a call raises `ReentryError`: it comes from
-    the handler of a signal, a finalizer or a callback, and would wait for itself.
+    A call from another thread waits. A call from inside a call raises `ReentryError`: it comes from the handler of a
+    signal, a finalizer or a callback, and would wait for itself.
     """
 
     def _open(self) -> None:
@@ -73,10 +73,7 @@ def in_turn(
 def in_turn_by_place(
     method: Callable[Concatenate[_Mine, _Places], _Result],
 ) -> Callable[Concatenate[_Mine, _Places], _Result]:
-    """The same for a method whose arguments are given by place.
-
-    A call takes a third less than that of `in_turn`.
-    """
+    """The same for a method whose arguments are given by place. A call takes a third less than that of `in_turn`."""
     call: Callable[..., _Result] = method
 
     @wraps(method)
@@ -85,9 +82,8 @@ def in_turn_by_place(
         if self._owner == thread:
             raise _reentry(method.__name__.lstrip("_"), type(self).__name__)
         with self._lock:
-            # Python runs the handler of a signal after a call or where a function or a round of a
-            # loop begins. So this assignment is made before any handler runs, and `finally` undoes
-            # it.
+            # Python runs the handler of a signal after a call or where a function or a round of a loop begins. So this
+            # assignment is made before any handler runs, and `finally` undoes it.
             try:
                 self._owner = thread
                 if self._has_failed:
