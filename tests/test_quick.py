@@ -99,7 +99,7 @@ assert "::: decoupled.InverseGap" in page.splitlines(), page
     run(copy, "-c", code)
     text = GUIDE.read_text()
     assert len(PLACES) == 3
-    assert "## Adding a policy: three files and one line\n" in text
+    assert "## Adding a policy: one file and one line\n" in text
     assert f"`{LIST}`: `{LINE}`" in text
     assert f"`{PLACES[2]}`" in text
     assert f"`{PLACES[3]}`" in text

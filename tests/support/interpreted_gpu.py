@@ -190,7 +190,7 @@ def launch_as_on_a_device() -> list[str]:
 def run_short_of_memory() -> list[str]:
     """If a device runs out of memory, the error is one of ours."""
 
-    def without_room(*arguments: object) -> object:
+    def without_room(*arguments: object, **options: object) -> object:
         raise RuntimeError("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY")
 
     execution = vars(sys.modules["decoupled.simulation.gpu.launch"])

@@ -61,7 +61,13 @@ class Game(NamedTuple):
     def played(self) -> BlockResult:
         every_round = np.arange(1, ROUNDS + 1)
         return run_block(
-            self.policy, self.world, ROUNDS, every_round, SEED, RUN, RUN + 1, self.traffic
+            self.policy,
+            self.world,
+            ROUNDS,
+            every_round,
+            SEED,
+            range(RUN, RUN + 1),
+            traffic=self.traffic,
         )
 
 

@@ -59,8 +59,9 @@ class Decision(NamedTuple):
 
     @property
     def why(self) -> "Why | None":
-        """Why a contextual policy drew its arm: see `ContextualLadder`. None for others, and after
-        saving and loading.
+        """Why a contextual policy drew its arm: see `ContextualLadder`.
+
+        None for others, and after saving and loading.
         """
         return None
 
@@ -95,8 +96,9 @@ class LabelRequest(NamedTuple):
     base: float = 0.0
 
     def estimate(self, judged: float, label: float | None) -> float:
-        """What is learned from a judged loss and the label, None if none was wanted; both on a
-        scale from 0 to 1.
+        """What is learned from a judged loss and the label, which is None if none was wanted.
+
+        Both are on a scale from 0 to 1.
 
         Its mean is that of the label, for any judge that judges every explored answer.
 
@@ -145,8 +147,9 @@ def fit_line(sums: LabelSums) -> tuple[float, float]:
 
 
 class GuardedDecision(Decision):
-    """A decision whose `exploit` was chosen by a guardrail, or that has labels. It compares and
-    unpacks like any other.
+    """A decision whose `exploit` was chosen by a guardrail, or that has labels.
+
+    It compares and unpacks like any other.
     """
 
     _drawn: Arm | None = None

@@ -1,5 +1,6 @@
-"""Every error that this package raises on purpose, and one warning. A call that raises one of them
-has changed nothing.
+"""Every error that this package raises on purpose, and one warning.
+
+A call that raises one of them has changed nothing.
 """
 
 from collections.abc import Iterable
@@ -100,8 +101,9 @@ class FeedbackError(DecoupledError, LookupError):
 
 
 class ReentryError(DecoupledError, RuntimeError):
-    """A signal handler, a finalizer or a callback calls an object in the middle of another call of
-    it.
+    """A call in the middle of another call of the same object.
+
+    It comes from a signal handler, a finalizer or a callback.
 
     It would wait forever. Nothing has changed, and the other call continues once the handler
     returns.
@@ -223,8 +225,9 @@ class Message(str):
 
 
 def reworded(error: Exception, *, argument: str | None = None, remedy: str | None = None) -> str:
-    """The message of an error for other readers, with another name of the argument or another
-    remedy.
+    """The message of an error, for other readers.
+
+    It has another name of the argument, or another remedy.
 
     A message without parts stays as it is.
 
@@ -264,13 +267,13 @@ def shown(value: object) -> str:
     return text if len(text) <= 500 else f"{text[:497]}..."
 
 
-def near_name(name: object, known: Iterable[object]) -> str:
+def near_name(name: object, names: Iterable[object]) -> str:
     """A hint: the known name most like `name`, or a list of the known names.
 
     >>> near_name("grene", ["green", "blue"]), near_name("x", ["green", "blue"])
     ("did you mean 'green'?", "known are 'green', 'blue'")
     """
-    known_names = [str(known_name) for known_name in islice(known, _COMPARED)]
+    known_names = [str(known_name) for known_name in islice(names, _COMPARED)]
     close_names = get_close_matches(str(name), known_names, n=1)
     if close_names:
         return f"did you mean {close_names[0]!r}?"

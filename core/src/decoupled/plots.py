@@ -80,8 +80,9 @@ class Series(NamedTuple):
 
 
 def styles(labels: Sequence[str]) -> list[int]:
-    """The number of each policy's colour, by its label or name: the same in every figure for those
-    in `NAMES`.
+    """The number of each policy's colour, by its label or name.
+
+    The names in `NAMES` have the same colour in every figure.
 
     A variant has the colour of its policy, unless the policy or another variant before it is there
     too.
@@ -111,8 +112,9 @@ class Panel(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """One figure: panels in rows of `columns`, with a name for its files and a caption; `draw` has
-    an example.
+    """One figure: panels in rows of `columns`, with a name for its files and a caption.
+
+    `draw` has an example.
     """
 
     name: str
@@ -280,8 +282,9 @@ def _label_logs(axis: Any) -> None:
 
 
 def _lowest(series: Series) -> float:
-    """The lowest end of a curve or of a point's interval; a band may be cut, because it is only a
-    spread.
+    """The lowest end of a curve or of a point's interval.
+
+    A band may be cut, because it is only a spread.
     """
     low = series.ends[0] if series.kind == "points" and series.band is not None else series.y
     return float(np.nanmin(low))

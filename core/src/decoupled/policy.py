@@ -23,24 +23,30 @@ _entries: dict[type, Entries] = {}
 
 
 class Baselines:
-    """What the update of a decision needs of the state in which it was made, such as the baselines of its arms.
+    """What the update of a decision needs of the state in which it was made.
 
-    Feedback may be late, and the state then is another one. So what the update reads is kept with a pending decision, and
-    written back before its update. A policy that needs this returns one such object; a subclass says what is special.
+    An example are the baselines of its arms.
+
+    Feedback may be late, and the state then is another one. So what the update reads is kept with a
+    pending decision, and written back before its update. A policy that needs this returns one such
+    object; a subclass says what is special.
 
     Args:
         layout: the layout of the policy's form.
-        row: the derived row, if any, whose values at decision time the update needs. `update` reads it from the state;
-            zero means no baseline.
-        kept: the derived rows and scalars, by name, that `update` needs as they were when the decision was made. Those
-            that `write` writes need not be named. A learner keeps scalars only, as `prepare` leaves them.
+        row: the derived row, if any, whose values at decision time the update needs. `update` reads
+            it from the state; zero means no baseline.
+        kept: the derived rows and scalars, by name, that `update` needs as they were when the
+            decision was made. Those that `write` writes need not be named. A learner keeps scalars
+            only, as `prepare` leaves them.
 
     Attributes:
         layout: the layout of the policy's form.
         row: the derived row, or None.
         kept: the names of what else is kept.
-        are_free: whether the update accepts any baselines. If not, it uses those of the state in which feedback arrives.
-        keep_law: whether a pending decision keeps its law of exploration in place of baselines: see `recall_law`.
+        are_free: whether the update accepts any baselines. If not, it uses those of the state in
+            which feedback arrives.
+        keep_law: whether a pending decision keeps its law of exploration in place of baselines: see
+            `recall_law`.
 
     >>> layout = Layout(floats=("estimates", "baseline"), learned=("estimates",))
     >>> state, baselines = layout.new_state(arms=3), Baselines(layout, "baseline")
@@ -60,7 +66,9 @@ class Baselines:
         self._place = -1 if row is None else layout.floats.index(row)
 
     def read(self, state: State) -> tuple[Ints, Floats]:
-        """The places of the arms that have a baseline now, and its values; for a policy with such a row.
+        """The places and values of the baselines that arms have now.
+
+        This is for a policy with such a row.
 
         Args:
             state: the state of the running policy.
@@ -82,18 +90,22 @@ class Baselines:
         row[places] = values
 
     def clear(self, state: State) -> None:
-        """Tell `update` that a decision has no baselines, or to use those of its own round if any are accepted.
+        """Tell `update` that a decision has no baselines.
+
+        If any baselines are accepted, `update` then uses those of its own round.
 
         Args:
             state: the state of the running policy.
         """
         self.write(state, np.empty(0, np.int64), np.empty(0))
 
-    def recall_law(self, state: State, places: Ints, chances: Floats, is_same: bool) -> None:
-        """Write a late decision's law of exploration to where `update` reads it, if decisions keep it.
+    def recall_law(self, state: State, places: Ints, chances: Floats, *, is_same: bool) -> None:
+        """Write a late decision's law of exploration to where `update` reads it.
 
-        The update computes the baselines from it, in the state in which the feedback arrives. Arms that the decision
-        could not choose are charged the loss.
+        This is for policies whose decisions keep their law.
+
+        The update computes the baselines from it, in the state in which the feedback arrives. Arms
+        that the decision could not choose are charged the loss.
 
         Args:
             state: the state of the running policy.
@@ -130,7 +142,10 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
 
     @property
     def params_type(self) -> Any:
-        """The type of the named tuple that `params` returns. The compiled functions are registered under it."""
+        """The type of the named tuple that `params` returns.
+
+        The compiled functions are registered under it.
+        """
         raise NotImplementedError
 
     @property
@@ -145,7 +160,9 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
 
     @property
     def fading(self) -> tuple[str, ...] | None:
-        """The float rows and scalars that accumulate observations and that a discount shrinks: see `Forgetting`.
+        """The float rows and scalars that a discount shrinks: see `Forgetting`.
+
+        They are those that accumulate observations.
 
         None means the row that accumulates losses, if nothing else is learned.
         """
@@ -153,7 +170,10 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
 
     @property
     def coupled(self) -> bool:
-        """Whether the played arm is also the observed one, as in the standard game. `decide` then returns one arm twice."""
+        """Whether the played arm is also the observed one, as in the standard game.
+
+        `decide` then returns one arm twice.
+        """
         return False
 
     @property
@@ -163,7 +183,7 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
 
     @property
     def baselines(self) -> Baselines | None:
-        """What the update of a decision needs of the state in which it was made; None if it needs nothing."""
+        """What an update needs of the state in which its decision was made, or None."""
         return None
 
     @property
@@ -173,7 +193,10 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
 
     @property
     def in_python(self) -> bool:
-        """Whether its steps are plain Python. Simulations then run it in a plain Python loop: see `PythonPolicy`."""
+        """Whether its steps are plain Python.
+
+        Simulations then run it in a plain Python loop: see `PythonPolicy`.
+        """
         return False
 
     def register(self) -> None:
@@ -198,14 +221,19 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
 
     @classmethod
     def forms(cls) -> tuple[Self, ...]:
-        """One policy for each form of the compiled functions. Policies with the same `params_type` share a form."""
+        """One policy for each form of the compiled functions.
+
+        Policies with the same `params_type` share a form.
+        """
         return (cls(),)
 
     def at(self, arms: int) -> Self:
-        """The same policy in its form for a number of arms, which may have other rows and other code.
+        """The same policy in its form for a number of arms.
 
-        Learners and simulations run this form; it may change when arms are added or retired. Learned rows keep their
-        values if the new form has rows of the same name.
+        A form may have other rows and other code.
+
+        Learners and simulations run this form; it may change when arms are added or retired.
+        Learned rows keep their values if the new form has rows of the same name.
 
         Args:
             arms: the number of arms.
@@ -213,7 +241,7 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
         return self
 
     def params(self) -> Any:
-        """The parameters as a tuple of floats, for compiled code: those that `params_type` names, unless overridden."""
+        """The parameters for compiled code: those that `params_type` names, unless overridden."""
         try:
             return self.params_type(
                 *(float(getattr(self, name)) for name in self.params_type._fields)
@@ -243,7 +271,8 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
     def keyed(self, state: State) -> Keyed:
         """How to draw the arm that a key exploits: see Learner.decide(key=...).
 
-        Override it if your policy perturbs: a key then keeps its perturbations, and moves less often.
+        Override it if your policy perturbs: a key then keeps its perturbations, and moves less
+        often.
 
         Args:
             state: the state of the running policy.
@@ -252,7 +281,10 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
 
     @property
     def keyed_in_place(self) -> bool:
-        """Whether the arrays of `keyed` are those of the state, so that they stay true when it changes."""
+        """Whether the arrays of `keyed` are those of the state.
+
+        Then they stay true when it changes.
+        """
         return False
 
     def rung_weights(self, state: State) -> dict[str, float]:
@@ -264,7 +296,9 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
         return {}
 
     def estimates(self, state: State) -> Floats:
-        """What the policy has learned about each arm: the sum of its loss estimates, unless overridden.
+        """What the policy has learned about each arm.
+
+        That is the sum of its loss estimates, unless overridden.
 
         Args:
             state: the state of the running policy.
@@ -277,20 +311,21 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
         Args:
             state: the state of the running policy.
         """
-        found = np.ones(state.floats.shape[1], np.bool_)
+        is_unknown = np.ones(state.floats.shape[1], np.bool_)
         for name in self.layout.learned:
             row = self.layout.row(state, name)
             if name in self.layout.pairs:
-                found &= ~row.any(axis=1)
+                is_unknown &= ~row.any(axis=1)
             elif name not in self.layout.scalars:
-                found &= row == 0
-        return found
+                is_unknown &= row == 0
+        return is_unknown
 
     def init_new_arms(self, state: State, first: int) -> None:
         """Set the learned rows of new arms: the arms from place `first` on, which are zero so far.
 
-        If the policy accumulates losses, new arms copy the leader, the arm with the smallest sum, so they start
-        level with the best arm. Otherwise they stay at zero, as unobserved arms; override this if zero means something else.
+        If the policy accumulates losses, new arms copy the leader, the arm with the smallest sum,
+        so they start level with the best arm. Otherwise they stay at zero, as unobserved arms;
+        override this if zero means something else.
 
         Args:
             state: the state of the running policy.

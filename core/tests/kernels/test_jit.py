@@ -30,7 +30,10 @@ SOURCES = Path(decoupled.__file__).parent
 
 def digests_of(root: Path) -> list[str]:
     """Digests of the compiled sources, and of all sources."""
-    code = "from decoupled.kernels.jit import COMPILED, source_digest; print(source_digest(*COMPILED), source_digest())"
+    code = (
+        "from decoupled.kernels.jit import COMPILED, source_digest;"
+        "print(source_digest(*COMPILED), source_digest())"
+    )
     return ran("-c", code, PYTHONPATH=str(root)).split()
 
 
@@ -82,7 +85,8 @@ def test_works_where_no_folder_can_be_written(tmp_path: Path) -> None:
     blocker.write_text("a file where the folder should be")
     code = (
         "import decoupled as dc; from decoupled.kernels.jit import cache_folder;"
-        "assert cache_folder() is None; print(dc.FollowTheLeader().start(arms=2, seed=0).decide().round)"
+        "assert cache_folder() is None;"
+        "print(dc.FollowTheLeader().start(arms=2, seed=0).decide().round)"
     )
     assert ran("-c", code, NUMBA_CACHE_DIR=str(blocker), DECOUPLED_NATIVE="off").strip() == "1"
 
@@ -115,8 +119,8 @@ def test_functions_from_elsewhere_are_not_kept() -> None:
 def test_compiling_threads_keep_to_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The setting for the folder is global in Numba: threads must not change it for each other, or machine
-    # code lands in the working folder.
+    # The setting for the folder is global in Numba: threads must not change it for each other, or
+    # machine code lands in the working folder.
     code = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -142,7 +146,8 @@ import pathlib, sys, time
 from numba.core.caching import IndexDataCacheFile
 from decoupled.kernels.jit import translate
 
-# Similar functions, like the entry points of policies: same name, same signature, different contents.
+# Similar functions, like the entry points of policies: they have the same name and signature, and
+# different contents.
 def make(number):
     def add(x):
         return x + number
@@ -192,8 +197,9 @@ def test_processes_that_compile_at_once_do_not_mix_up_their_code(tmp_path: Path)
 
 
 def test_no_two_policies_share_a_name_in_machine_code() -> None:
-    # Code is linked by the names of functions and argument types. With the same name twice, a process that
-    # loaded what two others compiled ran UCB1 as Exp3: both have Params of a single number.
+    # Code is linked by the names of functions and argument types. With the same name twice, a
+    # process that loaded what two others compiled ran UCB1 as Exp3: both have Params of a single
+    # number.
     kinds = [
         kind for kind in dc.Policy.known().values() if kind.__module__.startswith("decoupled.")
     ]

@@ -1,4 +1,6 @@
-"""The perturbed leader's probabilities, compared with integrals, and the number of draws until it wins again."""
+"""The perturbed leader's probabilities, compared with integrals, and the number of draws until it
+wins again.
+"""
 
 import math
 import zlib
@@ -33,7 +35,8 @@ ALPHAS = (1.05, 1.3, 2.0, 3.0, 5.5, 20.0)
 TOLERANCE = 1e-12
 WinnerLaw: TypeAlias = Callable[[Floats, float], Floats]
 
-# Shifts and how many arms have each; few distinct ones keep the slow integral affordable at 64 arms.
+# Shifts and how many arms have each; few distinct ones keep the slow integral affordable at 64
+# arms.
 GROUPS: dict[str, list[tuple[float, int]]] = {
     "2 equal": [(0.0, 2)],
     "2 apart": [(0.0, 1), (0.7, 1)],
@@ -67,7 +70,8 @@ def test_law_is_the_integral(family: str, alpha: float, name: str) -> None:
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_two_arms_have_a_closed_form_and_ten_thousand_sum_to_one(alpha: float) -> None:
     for shift in (0.0, 1e-9, 0.3, 1.0, 20.0, 1e6, 1e12):
-        # The integral of alpha s^(2 alpha - 1) (1 + shift s)^-(alpha + 1) over [0, 1] is half of a 2F1.
+        # The integral of alpha s^(2 alpha - 1) (1 + shift s)^-(alpha + 1) over [0, 1] is half of a
+        # 2F1.
         with mpmath.workdps(30):
             tail = (1 + mpmath.mpf(shift)) ** -mpmath.mpf(alpha)
             behind = float(tail - mpmath.hyp2f1(alpha + 1, 2 * alpha, 2 * alpha + 1, -shift) / 2)
@@ -182,7 +186,8 @@ CASES = [(*kind, conditional) for kind in KINDS for conditional in (False, True)
 every_case = pytest.mark.parametrize(("perturbation", "alpha", "conditional"), CASES)
 
 # With random seeds, some test below would fail on a sound kernel with probability 1e-3. In each
-# case five arms are counted, five capped and three unbiased means taken, and two arms are drawn naively.
+# case five arms are counted, five capped and three unbiased means taken, and two arms are drawn
+# naively.
 LEVEL = 1e-3 / (len(CASES) * (len(RANKED) * 2 + 1 + 2) + 2 * len(KINDS))
 
 
@@ -285,7 +290,8 @@ def test_a_cap_of_one_draws_nothing(conditional: bool) -> None:
 def test_weights_estimate_losses_without_bias(
     perturbation: str, alpha: float, conditional: bool
 ) -> None:
-    # Sums of 1[I = i] * W over real plays, whose mean is 1 for every arm and variance (2 - s w) / w - 1.
+    # Sums of 1[I = i] * W over real plays, whose mean is 1 for every arm and variance (2 - s w) / w
+    # - 1.
     law, plays = law_of(perturbation, alpha), 400_000
     draws, arms = np.empty(plays), np.empty(plays, np.int64)
     words = stream_for("plays", perturbation, alpha, conditional)

@@ -19,8 +19,8 @@ from support.policies import forms
 from support.saved import content_of, learned_by, with_learned
 
 POLICIES = forms()
-# Reversed, since the contract of policies runs forwards: of two workers that start with nothing compiled, each
-# then compiles one half and finds the other half done.
+# Reversed, since the contract of policies runs forwards: of two workers that start with nothing
+# compiled, each then compiles one half and finds the other half done.
 every_policy = pytest.mark.parametrize("policy", POLICIES[::-1], ids=lambda policy: policy.label)
 NAMES = ["a", "b", "c", "d", "e"]
 
@@ -40,7 +40,7 @@ def used(policy: dc.Policy, rounds: int = 40, seed: int = 3) -> dc.Learner:
 
 @every_policy
 def test_the_contract_of_arms_that_come_and_go(policy: dc.Policy) -> None:
-    case = testing.Case(policy, arms=5, rounds=1, seed=1)
+    case = testing.PolicyUnderTest(policy, arms=5, rounds=1, seed=1)
     testing.check_newcomers(case)
     testing.check_retired(case)
 
@@ -92,8 +92,8 @@ def test_what_stays_is_as_if_the_others_had_never_been(policy: dc.Policy) -> Non
         learner.observe(decision, loss=0.5)
 
 
-# What the ladder learns about the observed arm itself: how well its means predicted the loss, and how the rungs, which
-# play that arm too, did.
+# What the ladder learns about the observed arm itself: how well its means predicted the loss, and
+# how the rungs, which play that arm too, did.
 LEARNED_OF_THE_ARM = ("raw_error", "centred_error", "hedge_regret", "rung_loss")
 
 

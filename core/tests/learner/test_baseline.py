@@ -1,4 +1,6 @@
-"""Baselines: what an estimator subtracts from losses never biases what is learned, however late feedback comes."""
+"""Baselines: what an estimator subtracts from losses never biases what is learned, however late
+feedback comes.
+"""
 
 import numpy as np
 import pytest
@@ -57,29 +59,23 @@ def test_arms_that_are_away_gain_nothing(policy: dc.Policy) -> None:
     "policy", [dc.Ladder(), CENTRED_FTPL, dc.CentredFTPL(ranking="sorting")], ids=repr
 )
 def test_baselines_that_are_computed_late_are_those_of_their_round(policy: dc.Policy) -> None:
-    """A decision's baselines are computed when its round ends, if at all; the learner below has them at once."""
+    """A decision's baselines are computed when its round ends, if at all.
+
+    The learner below has them at once.
+    """
     lazy, eager = (policy.start(arms=["a", "b", "c", "d"], seed=5) for _ in range(2))
     choose = np.random.default_rng(5)
     for step in range(400):
         for learner in (lazy, eager):
             learner.decide()
         eager.to_json()
-        action = choose.integers(8)
-        if action == 0:
-            arms = [arm for arm in lazy.arms if arm != "a"][: 1 + len(lazy.arms) % 2]
-            available = [*arms, "a"]
-            assert lazy.decide(available=available) == eager.decide(available=available)
-        elif action == 1 and len(lazy.arms) < 7:
-            for learner in (lazy, eager):
-                learner.add_arms([f"new-{step}"])
-        elif action == 2 and len(lazy.arms) > 3:
-            gone = lazy.arms[-1]
-            for learner in (lazy, eager):
-                learner.retire_arms([gone])
-        elif action == 3:
+        action = int(choose.integers(8))
+        if action == 3:
             assert lazy.to_json() == eager.to_json()
         elif action == 4:
-            lazy, eager = (dc.Learner.from_json(each.to_json()) for each in (lazy, eager))
+            lazy, eager = (dc.Learner.from_json(learner.to_json()) for learner in (lazy, eager))
+        else:
+            _act_on_both(lazy, eager, action, f"new-{step}")
         for _ in range(choose.integers(3)):
             if lazy.pending:
                 which = lazy.pending[choose.integers(len(lazy.pending))].id
@@ -87,3 +83,18 @@ def test_baselines_that_are_computed_late_are_those_of_their_round(policy: dc.Po
                 for learner in (lazy, eager):
                     learner.observe(which, loss=loss)
     assert lazy.to_json() == eager.to_json()
+
+
+def _act_on_both(lazy: dc.Learner, eager: dc.Learner, action: int, newcomer: str) -> None:
+    """Decide among some arms, add an arm, or retire one, for both learners alike."""
+    if action == 0:
+        others = [arm for arm in lazy.arms if arm != "a"]
+        available = [*others[: 1 + len(lazy.arms) % 2], "a"]
+        assert lazy.decide(available=available) == eager.decide(available=available)
+    elif action == 1 and len(lazy.arms) < 7:
+        for learner in (lazy, eager):
+            learner.add_arms([newcomer])
+    elif action == 2 and len(lazy.arms) > 3:
+        retired = lazy.arms[-1]
+        for learner in (lazy, eager):
+            learner.retire_arms([retired])

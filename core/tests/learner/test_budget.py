@@ -1,4 +1,6 @@
-"""Budgets: no limit is ever exceeded, and whether a decision explores does not depend on the arm it would explore."""
+"""Budgets: no limit is ever exceeded, and whether a decision explores does not depend on the arm it
+would explore.
+"""
 
 import random
 import sys
@@ -61,7 +63,9 @@ def looks(meter: dc.Meter, decisions: int) -> list[bool]:
 
 
 def test_a_share_is_a_coin_of_its_own_seed() -> None:
-    """The counts lie within 5 standard deviations: for a fair coin of this probability that fails in 1 of 10^6 seeds."""
+    """The counts lie within 5 standard deviations: for a fair coin of this probability that fails
+    in 1 of 10^6 seeds.
+    """
     for share, decisions in ((0.1, 20_000), (0.5, 5_000)):
         made = looks(dc.Meter(dc.Budget(share=share), seed=7), decisions)
         for part in (
@@ -81,7 +85,9 @@ def test_a_share_is_a_coin_of_its_own_seed() -> None:
 
 
 def test_losses_with_a_period_of_ten_do_not_deceive_the_coin() -> None:
-    """A rule that explores every tenth request would only see the free ones of arm "a", and have a regret of 1,600."""
+    """A rule that explores every tenth request would only see the free ones of arm "a", and have a
+    regret of 1,600.
+    """
 
     def regret(explores: Callable[[int, dc.Learner], Any]) -> float:
         learner, total = dc.Ladder().start(["a", "b"], seed=3), 0.0
@@ -159,7 +165,9 @@ def test_windows_periods_and_prices_are_taken_as_they_are_written() -> None:
 
 
 def test_a_budget_does_not_change_what_is_learned_from_what_is_explored() -> None:
-    """A decision that may not explore draws like one that may, so the estimates are those of late feedback."""
+    """A decision that may not explore draws like one that may, so the estimates are those of late
+    feedback.
+    """
     metered, plain = dc.FTPL().start(ARMS, seed=3), dc.FTPL().start(ARMS, seed=3)
     meter = dc.Meter(dc.Budget(share=0.3), seed=3)
     for _ in range(200):
@@ -215,7 +223,10 @@ def test_a_real_price_takes_the_place_of_the_declared_one() -> None:
 
 
 def test_threads_that_decide_and_pay_at_once_never_exceed_the_total() -> None:
-    """200 runs of eight threads. Everything is paid in the end, so the sum is that of the real prices, to the last digit."""
+    """200 runs of eight threads.
+
+    Everything is paid in the end, so the sum is that of the real prices, to the last digit.
+    """
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)  # threads take turns in the middle of calls
     try:
@@ -300,7 +311,9 @@ changes = st.tuples(
 @settings(max_examples=60, deadline=None)
 @given(st.lists(changes, min_size=5, max_size=60))
 def test_no_change_of_an_allowance_forgets_what_its_period_has_spent(course: list[Any]) -> None:
-    """What counts against an allowance is never less than what was spent in the current period, whatever happened before."""
+    """What counts against an allowance is never less than what was spent in the current period,
+    whatever happened before.
+    """
     meter = dc.Meter(dc.Budget(cost=1, allowance=(3, 10.0)))
     seconds = 10.0
     spent = list[tuple[float, Fraction]]()
@@ -393,7 +406,9 @@ def test_exploring_falls_when_it_is_decided_and_returns_on_an_alarm() -> None:
 
 
 def test_what_is_asked_in_between_does_not_change_what_is_explored() -> None:
-    """Evidence that comes of losses that are late, too: a service replays decisions, and not questions."""
+    """Evidence that comes of losses that are late, too: a service replays decisions, and not
+    questions.
+    """
 
     def course(asks: bool) -> list[bool]:
         learner = dc.Ladder().start(["a", "b"], seed=3)
@@ -420,9 +435,11 @@ def test_what_is_asked_in_between_does_not_change_what_is_explored() -> None:
 
 @pytest.mark.slow
 def test_a_share_that_falls_saves_money_and_keeps_the_regret() -> None:
-    """Two arms, a tenth explored and a hundredth once it is decided, in paired runs of 50,000 requests.
+    """Two arms, a tenth explored and a hundredth once it is decided, in paired runs of 50,000
+    requests.
 
-    In 64 runs, 22 % of the money (20 to 25) at 0.97 of the regret (0.92 to 1.02): `docs/tools/guarding_table.py saved`.
+    In 64 runs, 22 % of the money (20 to 25) at 0.97 of the regret (0.92 to 1.02):
+    `docs/tools/guarding_table.py saved`.
     """
     money, regret = [0.0, 0.0], [0.0, 0.0]
     for run in range(4):

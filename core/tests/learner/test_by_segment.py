@@ -1,4 +1,6 @@
-"""Verdicts and incumbents by segment: each by its own evidence, all together at one risk, saved and restored exactly."""
+"""Verdicts and incumbents by segment: each by its own evidence, all together at one risk, saved and
+restored exactly.
+"""
 
 import random
 from collections.abc import Sequence
@@ -45,7 +47,10 @@ def released(learner: dc.Learner) -> set[int]:
 
 
 def test_an_incumbent_is_released_only_in_the_segment_where_it_is_beaten() -> None:
-    """It is released in the other with at most 5 %. In 6 of 6 seeds 1,500 rounds sufficed to release it in this one."""
+    """It is released in the other with at most 5 %.
+
+    In 6 of 6 seeds 1,500 rounds sufficed to release it in this one.
+    """
     learner = with_incumbent(2, seeded(1))
     assert (learner.inference.incumbent_released, released(learner)) == (False, set())
     play(learner, OPPOSITE, 3_000, seeded(1))
@@ -70,7 +75,9 @@ def test_an_incumbent_is_released_only_in_the_segment_where_it_is_beaten() -> No
 
 
 class Claims(NamedTuple):
-    """How many runs made a wrong claim about any segment, and how many verdicts about a segment were decided."""
+    """How many runs made a wrong claim about any segment, and how many verdicts about a segment
+    were decided.
+    """
 
     wrong_verdicts: int
     wrong_releases: int
@@ -108,7 +115,10 @@ def test_wrong_claims_about_segments_are_rare() -> None:
 
 @pytest.mark.exhaustive
 def test_wrong_claims_about_segments_are_as_rare_as_the_risk() -> None:
-    """Verdicts and the incumbent have 5 % of runs each: 35 or more of 400 have at most 0.1 % each."""
+    """Verdicts and the incumbent have 5 % of runs each.
+
+    35 or more of 400 have at most 0.1 % each.
+    """
     claims = counted(400, 700)
     assert claims.wrong_verdicts <= 34
     assert claims.wrong_releases <= 34
@@ -233,7 +243,10 @@ def test_a_learner_that_was_saved_restored_and_asked_goes_on_bit_for_bit() -> No
 @pytest.mark.parametrize("policy", [dc.Ladder(), dc.ContextualLadder(numbers=("x",))], ids=repr)
 def test_a_policy_without_segments_refuses_by_segment(policy: dc.Policy) -> None:
     learner = policy.start(["a", "b"], seed=1)
-    said = r"this policy tells no segments apart; leave it out, or use ContextualLadder\(segments=...\)"
+    said = (
+        r"this policy tells no segments apart; leave it out, "
+        r"or use ContextualLadder\(segments=...\)"
+    )
     with pytest.raises(dc.UnsupportedError, match=rf"watch\(by_segment=True\): {said}"):
         learner.watch(by_segment=True)
     with pytest.raises(dc.UnsupportedError, match=f"by_segment: {said}"):

@@ -1,4 +1,6 @@
-"""Estimates that stay unbiased: in the standard game, where one arm is played twice, and from preferences."""
+"""Estimates that stay unbiased: in the standard game, where one arm is played twice, and from
+preferences.
+"""
 
 import random
 from typing import Any, cast
@@ -36,7 +38,8 @@ def baseline_of(learner: dc.Learner) -> Floats:
 
 
 def test_one_of_each() -> None:
-    # A state in which some arms have a baseline and others do not; otherwise the tests below would prove nothing.
+    # A state in which some arms have a baseline and others do not; otherwise the tests below would
+    # prove nothing.
     assert 0 < np.count_nonzero(baseline_of(trained(REDUCED, 150))) < ARMS
 
 
@@ -101,7 +104,8 @@ def test_decisions_of_one_round_share_their_baseline() -> None:
 def test_the_cap_holds_in_a_learner(resampling: str) -> None:
     learner = dc.CoupledFTPL(resampling=resampling, cap=2).start(ARMS, seed=0)
     weights = {decision.weight for decision in learner.decide(count=2000)}
-    # s * M with M = 1, 2; the last of equal arms, with the largest draw of all, wins at once and weighs 4.
+    # s * M with M = 1, 2; the last of equal arms, with the largest draw of all, wins at once and
+    # weighs 4.
     expected = {1.0, 2.0} if resampling == "geometric" else {1.0, 2.0, 3.0, 4.0, 6.0}
     assert weights == expected
 
@@ -133,7 +137,9 @@ def chances(explore: int, exploit: int, ties: float) -> dict[Preference, float]:
 @pytest.mark.parametrize("policy", ESTIMATORS, ids=repr)
 @pytest.mark.parametrize("ties", [0.0, 0.2])
 def test_estimates_from_preferences_are_unbiased_exactly(policy: dc.Policy, ties: float) -> None:
-    """The mean over all outcomes of one round: every arm gains 1/2 + (its loss - that of the served arm) / 2."""
+    """The mean over all outcomes of one round: every arm gains 1/2 + (its loss - that of the served
+    arm) / 2.
+    """
     learner = taught(policy)
     learner.guardrails = dc.Guardrails(floors={1: 0.3}, holdout=0.2)
     served, law = learner.exploitation_probabilities(), learner.exploration_probabilities()

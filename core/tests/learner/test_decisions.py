@@ -1,4 +1,7 @@
-"""Decisions, names and seeds; what any sequence of calls teaches is in test_model.py, the laws in the policies' contract."""
+"""Decisions, names and seeds.
+
+What any sequence of calls teaches is in test_model.py, the laws in the policies' contract.
+"""
 
 import ctypes
 import gc
@@ -146,7 +149,8 @@ def test_ids_are_unique_across_learners_and_forks() -> None:
     family += [family[-1].fork(child) for child in np.random.SeedSequence(0).spawn(5)]
     ids = [decision.id for each in family for decision in each.decide(count=20)]
     assert len(set(ids)) == len(ids)
-    # The same seed twice must not give two decisions the same id: the older one would be lost silently.
+    # The same seed twice must not give two decisions the same id: the older one would be lost
+    # silently.
     learner = dc.FTPL().start(arms=3, seed=0)
     inherited = learner.decide()
     fork = learner.fork(seed=0)

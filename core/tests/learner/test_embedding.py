@@ -1,4 +1,6 @@
-"""What a program needs that logs the calls of its learners and replays them: ids, overdue labels, and the evidence."""
+"""What a program needs that logs the calls of its learners and replays them: ids, overdue labels,
+and the evidence.
+"""
 
 from typing import Any
 

@@ -371,7 +371,8 @@ RECORDS: list[Row] = [
         (
             PARAMETER,
             one("replay", [*GOOD, ("left", each, 0.5)]),
-            f"records[2].propensity = {each!r}: must be a probability of at least 1e-50; log the probability",
+            f"records[2].propensity = {each!r}: must be a probability of at least 1e-50; "
+            "log the probability",
         )
         for each in (0, -0.5, 1.0000001, math.inf, "0.5", True, [0.5], 1e-51)
     ),

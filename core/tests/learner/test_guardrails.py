@@ -1,4 +1,6 @@
-"""Guardrails: what is served follows the rules, also the cheapest arm that is good enough, and what is learned does not notice them."""
+"""Guardrails: what is served follows the rules, also the cheapest arm that is good enough, and what
+is learned does not notice them.
+"""
 
 import copy
 import itertools
@@ -43,7 +45,10 @@ def trained(
 
 
 def course(policy: dc.Policy, *rules: dc.Guardrails) -> tuple[list[Any], list[Any], str]:
-    """What a learner explores, what it serves, and what it has learned; each set of rules holds for some rounds."""
+    """What a learner explores, what it serves, and what it has learned.
+
+    Each set of rules holds for some rounds.
+    """
     learner = policy.start(ARMS, seed=seeded(11))
     explored, served = list[Any](), list[Any]()
     for each in rules:
@@ -199,7 +204,8 @@ def test_new_arms_do_not_change_the_rules_and_named_arms_do_not_retire() -> None
     learner.guardrails = dc.Guardrails(down=["a", "c"])
     learner.retire_arms(["a"])
     assert learner.guardrails == dc.Guardrails(down=["c"])
-    # The arm "d" had a chance of 0.0003 or more in 300 seeds of 300: it is missing in at most one seed of 400.
+    # The arm "d" had a chance of 0.0003 or more in 300 seeds of 300: it is missing in at most one
+    # seed of 400.
     assert {each.explore for each in learner.decide(count=20_000)} == {"b", "d", "e"}
 
 
@@ -209,7 +215,9 @@ SLOW = {"a": 0.9, "b": 0.1, "c": 0.9}
 def played(
     incumbent: str, losses: dict[str, float], rounds: int, seed: int, **rules: Any
 ) -> tuple[dc.Learner, list[str | None]]:
-    """A learner after some rounds of Bernoulli losses with these means, and the guard of each decision."""
+    """A learner after some rounds of Bernoulli losses with these means, and the guard of each
+    decision.
+    """
     rules_ = dc.Guardrails(incumbent=incumbent, **rules)
     learner, luck = (
         dc.Learner(dc.Exp3(c=0.2), list(losses), seeded(seed), guardrails=rules_),
@@ -243,7 +251,10 @@ def test_an_incumbent_is_served_until_another_arm_is_known_to_be_better(drift: b
 
 
 def test_a_best_incumbent_is_left_in_at_most_the_stated_share_of_runs() -> None:
-    """Three equal arms are the hardest case. If the share were the risk, 0.3, 23 of 40 would come once in 2,500 times."""
+    """Three equal arms are the hardest case.
+
+    If the share were the risk, 0.3, 23 of 40 would come once in 2,500 times.
+    """
 
     def left(incumbent: str, losses: dict[str, float], runs: int, **rules: Any) -> int:
         ends = (played(incumbent, losses, 150, seed, **rules)[0] for seed in range(runs))
@@ -350,10 +361,12 @@ def always(cheap: float, dear: float) -> Losses:
 def worst_served(
     losses: Losses, guardrails: dc.Guardrails, seed: int, rounds: int, late: int = 0
 ) -> float:
-    """By how much an arm served by the rule was worse at most, at the moment of serving; -1 if none was ever served.
+    """By how much an arm served by the rule was worse at most, at the moment of serving.
 
-    That is the twin of the guarantee: the difference of the true means, over the rounds that count by then, weighted by the
-    chance to explore both arms.
+    -1 if none was ever served.
+
+    That is the twin of the guarantee: the difference of the true means, over the rounds that count
+    by then, weighted by the chance to explore both arms.
     """
     learner = dc.Learner(dc.FTPL(), list(PRICES), seeded(seed), guardrails=guardrails)
     luck, worst, weights, gaps = random.Random(seeded(seed)), -1.0, list[float](), list[float]()
@@ -391,7 +404,9 @@ def worst_served(
 def test_an_arm_worse_by_more_than_the_margin_is_served_in_at_most_the_stated_share_of_runs(
     losses: Losses, late: int
 ) -> None:
-    """Worse by a little more than the margin; the same with late losses; and good enough at first only.
+    """Worse by a little more than the margin.
+
+    The same with late losses; and good enough at first only.
 
     If the share were the risk, 0.3, 10 or more of 12 would come once in 4,800 times.
     """
@@ -403,8 +418,9 @@ def test_an_arm_worse_by_more_than_the_margin_is_served_in_at_most_the_stated_sh
 
 @pytest.mark.parametrize("drift", [True, False])
 def test_the_cheapest_arm_is_served_once_it_is_known_to_be_good_enough(drift: bool) -> None:
-    # 35 seeds of 35 know by then that 0.02 is within 0.3, and not whether it is within 0.01. With `FTPL()`, which explores
-    # one of two good arms seldom, means of 0.2 and 0.25, and a margin of 0.2, two seeds of three would not.
+    # 35 seeds of 35 know by then that 0.02 is within 0.3, and not whether it is within 0.01. With
+    # `FTPL()`, which explores one of two good arms seldom, means of 0.2 and 0.25, and a margin of
+    # 0.2, two seeds of three would not.
     learner = dc.Ladder().start(["dear", "cheap", "free"], seed=seeded(4))
     prices = {"dear": 3.0, "cheap": 1.0, "free": 0.0}
     learner.guardrails = rules(0.3, prices=prices, drift=drift, incumbent="dear")

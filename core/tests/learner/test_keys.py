@@ -169,7 +169,10 @@ def alarm(counts: Any, law: Any) -> float:
 def test_over_many_keys_arms_have_the_law_of_the_policy_and_each_keeps_its_arm(
     policy: dc.Policy,
 ) -> None:
-    """A false alarm once in 10,000 cases; finds a probability of 0.3 that is off by 0.015, nine times in ten."""
+    """A false alarm once in 10,000 cases.
+
+    Finds a probability of 0.3 that is off by 0.015, nine times in ten.
+    """
     learner = taught(policy)
     counts = np.bincount([learner.exploit(key=key).exploit for key in KEYS], minlength=ARMS)
     assert alarm(counts, learner.exploitation_probabilities()) > 1e-4

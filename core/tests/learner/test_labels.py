@@ -1,4 +1,6 @@
-"""Labels: what is learned and said is about the label, for any judge, also if labels are late or never come."""
+"""Labels: what is learned and said is about the label, for any judge, also if labels are late or
+never come.
+"""
 
 import json
 import math
@@ -63,7 +65,10 @@ class Game:
 def test_what_is_fed_has_the_labels_mean(
     judge: str, late: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """False alarm: 7e-6 for each arm. With `lam` and `base` of the label's arrival, two judges with late labels fail it."""
+    """False alarm: 7e-6 for each arm.
+
+    With `lam` and `base` of the label's arrival, two judges with late labels fail it.
+    """
     fed: dict[str, tuple[int, float]] = {}
     settle = PolicyState.settle
 
@@ -88,7 +93,9 @@ def test_what_is_fed_has_the_labels_mean(
 
 
 def test_it_is_a_learner_without_labels_that_observes_the_estimate() -> None:
-    """An obvious twin: the line by least squares over all labels, the formula, and one map for all rounds."""
+    """An obvious twin: the line by least squares over all labels, the formula, and one map for all
+    rounds.
+    """
     game, rules = Game("favours the worse arm", seed=5), dc.Labels(share=0.25)
     twin = dc.Ladder().start(2, seed=5)
     seen = [(0.0, 0.0)] * 10 + [(1.0, 1.0)] * 10
@@ -174,12 +181,13 @@ def test_saved_copied_and_forked_learners_go_on_alike(policy: dc.Policy) -> None
     assert learner.labels.missing > 10
     content, columns = to_columns(learner)
     rows = [(*each[1:], each.drawn, each.guard) for each in learner.pending]
+    plain = json.loads(json.dumps(content, default=np.ndarray.tolist))
+    plain["learned"] = content["learned"]
     copies = [
         dc.Learner.from_json(learner.to_json()),
         pickle.loads(pickle.dumps(learner)),
-        from_columns(as_text(json.loads(json.dumps(content, default=np.ndarray.tolist)) | {
-            "learned": content["learned"]}), columns(), rows),
-    ]  # fmt: skip
+        from_columns(as_text(plain), columns(), rows),
+    ]
     for each in copies:
         assert each.to_json() == learner.to_json()
     assert learner.fork(seed=9).labels == learner.labels
@@ -262,18 +270,30 @@ def _observe(**given: Any) -> Callable[[], object]:
         (_observe(decision="wants", judged=1.5), dc.LossError, "judged = 1.5: must lie in"),
         (_observe(decision="wants", judged="worse"), dc.ParameterError, "preference = 'worse'"),
         (_observe(decision="wants", judged=0.5, position=2), dc.ParameterError, "position = 2"),
-        (_observe(decision="wants", judged=0.5, loss=0.5, reward=0.5), dc.LossError, "both were given"),
-        (lambda: dc.Labels(share=0), dc.ParameterError, "share = 0: must be a number from 0.001 to 1"),
+        (
+            _observe(decision="wants", judged=0.5, loss=0.5, reward=0.5),
+            dc.LossError,
+            "both were given",
+        ),
+        (
+            lambda: dc.Labels(share=0),
+            dc.ParameterError,
+            "share = 0: must be a number from 0.001 to 1",
+        ),
         (lambda: dc.Labels(missing=2), dc.ParameterError, "missing = 2"),
         (lambda: dc.Labels(deadline=10**6), dc.ParameterError, "deadline = 1000000"),
-        (lambda: dc.FTPL().start(2, labels=cast(Any, 0.1)), dc.ParameterError, "labels = 0.1: must be labels"),
+        (
+            lambda: dc.FTPL().start(2, labels=cast(Any, 0.1)),
+            dc.ParameterError,
+            "labels = 0.1: must be labels",
+        ),
         (
             lambda: (plain := dc.FTPL().start(2)).observe(plain.decide(), judged=0.5),
             dc.ParameterError,
             "this learner has no labels",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_refused(
     call: Callable[[], object], kind: type[Exception], message: str
 ) -> None:
@@ -294,7 +314,10 @@ def test_refused_feedback_changes_nothing() -> None:
 
 
 def test_verdicts_are_about_labels_and_the_judge_alone_is_wrong() -> None:
-    """A judge that is mostly wrong. Of 12 verdicts each errs with 5 %: 4 or more do with probability 2e-3 at most."""
+    """A judge that is mostly wrong.
+
+    Of 12 verdicts each errs with 5 %: 4 or more do with probability 2e-3 at most.
+    """
     wrong = decided = warned = 0
     for seed in range(12):
         game = Game("inverted", seed, means=(0.6, 0.2), share=0.2)
@@ -313,7 +336,10 @@ def test_verdicts_are_about_labels_and_the_judge_alone_is_wrong() -> None:
 
 
 def test_equal_arms_are_seldom_told_apart_by_a_biased_judge() -> None:
-    """Of 20 verdicts each errs with 5 %: 6 or more do with probability 3e-4. By the judge alone nearly all are wrong."""
+    """Of 20 verdicts each errs with 5 %: 6 or more do with probability 3e-4.
+
+    By the judge alone nearly all are wrong.
+    """
     wrong = by_judge = 0
     for seed in range(20):
         game = Game("favours the worse arm", seed, means=(0.4, 0.4))
@@ -379,7 +405,10 @@ def _log(rounds: int = 3_000) -> tuple[Game, list[dict[str, Any]]]:
 
 
 def test_a_log_is_evaluated_by_its_labels() -> None:
-    """The estimates are 5 standard errors from the truth with probability 6e-7; the judge alone would order the arms wrongly."""
+    """The estimates are 5 standard errors from the truth with probability 6e-7.
+
+    The judge alone would order the arms wrongly.
+    """
     _, rows = _log()
     found = dc.evaluate(rows, policy=1)
     for arm, mean in enumerate(MEANS):

@@ -1,4 +1,6 @@
-"""Learners that run the ladder: late feedback, absent arms, predictions, saving, and the draws by which its rungs are judged."""
+"""Learners that run the ladder: late feedback, absent arms, predictions, saving, and the draws by
+which its rungs are judged.
+"""
 
 import re
 from collections.abc import Callable
@@ -156,7 +158,9 @@ def taught(
 
 
 def numbers_of(learner: dc.Learner, decisions: list[dc.Decision]) -> list[list[float]]:
-    """What pending decisions are judged with: the explored arm, the chances of the rungs, and their offsets."""
+    """What pending decisions are judged with: the explored arm, the chances of the rungs, and their
+    offsets.
+    """
     kept = kept_by(learner)
     found = [kept[decision.id].numbers for decision in decisions]
     assert all(numbers is not None for numbers in found)
@@ -231,7 +235,10 @@ def test_however_decisions_overlap_saving_in_between_changes_nothing(policy: dc.
 
 
 def batch(decide: Callable[[dc.Learner, int], list[dc.Decision]], secret: int, size: int) -> Floats:
-    """The estimated losses of the rungs for each decision of a batch, all of whose losses are 0.5."""
+    """The estimated losses of the rungs for each decision of a batch.
+
+    All losses are 0.5.
+    """
     learner = taught(dc.Ladder(), secret=secret).fork(seeded(secret))
     decisions = decide(learner, size)
     kept, found = kept_by(learner), []
@@ -245,7 +252,8 @@ def batch(decide: Callable[[dc.Learner, int], list[dc.Decision]], secret: int, s
 def test_a_batch_is_as_precise_as_decisions(
     decide: Callable[[dc.Learner, int], list[dc.Decision]],
 ) -> None:
-    # Decisions that explored the same arm shared their draws: the first ratio was 28, and 115 with 400 in a batch.
+    # Decisions that explored the same arm shared their draws: the first ratio was 28, and 115 with
+    # 400 in a batch.
     batches, size = 60, 100
     found = np.array([batch(decide, 1_000_003 * number + 17, size) for number in range(batches)])
     ratios = found.mean(axis=1).var(axis=0, ddof=1) / (
@@ -321,8 +329,12 @@ def test_records_of_a_log_are_judged_by_draws_of_their_own() -> None:
 
 
 def test_ids_tell_nothing_of_the_seed_and_draws_are_those_of_the_seed() -> None:
-    """A tag that the seed gives would give the seed away: somebody tries all that a person may choose."""
-    program = "import decoupled as dc; print(*dc.FTPL().start(arms=8, seed=7).decide(count=20), sep='\\n')"
+    """A tag that the seed gives would give the seed away: somebody tries all that a person may
+    choose.
+    """
+    program = (
+        "import decoupled as dc;print(*dc.FTPL().start(arms=8, seed=7).decide(count=20), sep='\\n')"
+    )
     processes = [ran("-c", program) for _ in range(2)]
     here = "".join(f"{each}\n" for each in dc.FTPL().start(arms=8, seed=7).decide(count=20))
     texts = [here, *processes]

@@ -1,8 +1,9 @@
 """A learner and a plain model of it: after any sequence of calls, valid or not, they must agree.
 
-The model is written from the rules in docs/learner.md, and keeps every arm in dictionaries by its identity: an arm is a
-number that no other arm ever gets, so no places shift when arms come and go. It draws nothing itself. Exploration laws
-come from the twins; the ladder's laws and baselines are the learner's own.
+The model is written from the rules in docs/learner.md, and keeps every arm in dictionaries by its
+identity: an arm is a number that no other arm ever gets, so no places shift when arms come and go.
+It draws nothing itself. Exploration laws come from the twins; the ladder's laws and baselines are
+the learner's own.
 """
 
 import math
@@ -90,7 +91,10 @@ class Model:
         self.round += 1
 
     def learn(self, awaited: Awaited, loss: float) -> None:
-        """The explored arm's loss counts by its weight; unavailable arms are charged the loss itself."""
+        """The explored arm's loss counts by its weight.
+
+        Unavailable arms are charged the loss itself.
+        """
         for arm in self.names:
             b = awaited.baseline.get(arm, 0.0)
             if arm not in awaited.reachable:
@@ -220,8 +224,8 @@ class LearnerMachine(RuleBasedStateMachine):
         if isinstance(how, int) and how > model.max_pending:
             self.refused(dc.ParameterError, lambda: learner.decide(how, **given))
             return
-        # The learner's own estimates, which agree() compares with the model's: a difference in the last
-        # bit could break a tie of ranks the other way.
+        # The learner's own estimates, which agree() compares with the model's: a difference in the
+        # last bit could break a tie of ranks the other way.
         twin = self.twin(learner.estimates()[[[*model.names].index(arm) for arm in reachable]])
         law = self.law(reachable, twin)
         own: dict[int, float] = {}
@@ -257,7 +261,8 @@ class LearnerMachine(RuleBasedStateMachine):
         assert decision.round == self.model.round
         chance = law[self.arm_named(decision.explore)]
         if getattr(self.policy, "ranking", None) == "strata":
-            # It knows an estimate of sum q, between 1, the q of the first rank, and 1.5 times the sum.
+            # It knows an estimate of sum q, between 1, the q of the first rank, and 1.5 times the
+            # sum.
             assert decision.propensity is None
             assert 1 <= decision.weight <= 1.5 / chance * (1 + 1e-8)
         else:
@@ -272,7 +277,9 @@ class LearnerMachine(RuleBasedStateMachine):
         return next(arm for arm, own in self.model.names.items() if own == name)
 
     def kept(self, decision: dc.Decision, reachable: list[int]) -> dict[int, float]:
-        """The law by which the ladder explored, as negative numbers, or baselines if some were given or arms are away."""
+        """The law by which the ladder explored, as negative numbers, or baselines if some were
+        given or arms are away.
+        """
         kept = kept_by(self.learner)[decision.id]
         assert kept.by_arm or self.model.round == 1
         sign = -1 if kept.is_law else 1

@@ -1,4 +1,7 @@
-"""Whatever a learner accepts, it can be saved, restored and continued bit for bit; what it refuses changes nothing."""
+"""Whatever a learner accepts, it can be saved, restored and continued bit for bit.
+
+What it refuses changes nothing.
+"""
 
 import json
 import math
@@ -95,7 +98,11 @@ def do(learner: dc.Learner, step: tuple[Any, ...]) -> None:
 
 
 def attempted(learner: dc.Learner, step: tuple[Any, ...]) -> None:
-    """Do a step. If it is refused, nothing has changed, except in a round, whose decision is made before its feedback."""
+    """Do a step.
+
+    If it is refused, nothing has changed, except in a round, whose decision is made before its
+    feedback.
+    """
     before = learner.to_json()
     try:
         do(learner, step)

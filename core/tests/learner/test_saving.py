@@ -1,4 +1,7 @@
-"""Saved states continue bit for bit, and only intact ones load; forked processes wait for nobody and share no draws."""
+"""Saved states continue bit for bit, and only intact ones load.
+
+Forked processes wait for nobody and share no draws.
+"""
 
 import copy
 import json
@@ -222,7 +225,10 @@ BAD: list[Any] = [None, -1, 0.5, 1e308, 10**30, "x", True, [], {}, [[]], [-1], "
 
 @pytest.mark.parametrize("policy", [dc.FTPL(), dc.Ladder(), dc.TopTwo()], ids=repr)
 def test_a_state_that_nobody_wrote_is_refused_or_works(policy: dc.Policy) -> None:
-    """With a good checksum, as from a program that edits states; never another error, and no round before the first."""
+    """With a good checksum, as from a program that edits states.
+
+    Never another error, and no round before the first.
+    """
     learner = policy.start(["a", "b", "c", "d"], seed=7)
     learner.watch()
     priced: Any = {
@@ -316,7 +322,9 @@ def test_what_is_no_number_is_refused(constant: str) -> None:
 @pytest.mark.parametrize("names", [["a", "b"], ["é", "東"]])
 @pytest.mark.parametrize("mask", [0x01, 0x20, 0x80])
 def test_any_flipped_bit_anywhere_is_noticed(mask: int, names: list[str]) -> None:
-    """0x20 changes the case of a letter: "1E-07" and "1e-07" are the same number, but only one of them was written."""
+    """0x20 changes the case of a letter: "1E-07" and "1e-07" are the same number, but only one of
+    them was written.
+    """
     text = small(names).to_json().encode()
     for place in range(len(text)):
         refused(text[:place] + bytes([text[place] ^ mask]) + text[place + 1 :])

@@ -32,7 +32,10 @@ Settled = tuple[dc.Decision, tuple[int, ...], float]
 
 @pytest.fixture(autouse=True)
 def _impatient_interpreter() -> Iterator[None]:
-    """Threads switch every few microseconds, so that a step without the lock is soon interrupted."""
+    """Threads switch every few microseconds.
+
+    So a step without the lock is soon interrupted.
+    """
     before = sys.getswitchinterval()
     sys.setswitchinterval(2e-6)
     yield
@@ -67,7 +70,10 @@ def in_threads(work: Callable[[int], object], threads: int = THREADS) -> None:
 def decide_and_observe(
     learner: dc.Learner, number: int, settled: list[Settled]
 ) -> list[dc.Decision]:
-    """One thread's calls: every kind of decision, and feedback late and out of order. Return the rest."""
+    """One thread's calls: every kind of decision, and feedback late and out of order.
+
+    Return the rest.
+    """
     chance = random.Random(number)
     waiting: list[tuple[dc.Decision, tuple[int, ...]]] = []
     for _ in range(ROUNDS):
@@ -125,7 +131,8 @@ def test_no_observation_is_lost_or_counted_twice(policy: dc.Policy) -> None:
     assert len(set(ids)) == len(ids) == THREADS * ROUNDS * 5
     assert learner.estimates() == pytest.approx(expected_estimates(policy, applied), rel=1e-9)
     assert learner.pending.forgotten == 0
-    # Loading recomputes ranks and weights: after a torn update they would differ from the learner's.
+    # Loading recomputes ranks and weights: after a torn update they would differ from the
+    # learner's.
     loaded = dc.Learner.from_json(learner.to_json())
     assert np.array_equal(loaded.exploration_probabilities(), learner.exploration_probabilities())
     assert loaded.decide(count=50) == learner.decide(count=50)
@@ -191,7 +198,10 @@ def test_the_limit_on_pending_decisions_holds() -> None:
 @every_policy
 @pytest.mark.filterwarnings("ignore::decoupled.UnseenArmWarning")
 def test_compiled_updates_do_not_overlap(policy: dc.Policy) -> None:
-    """With thousands of arms an update takes long, and compiled code releases the interpreter lock."""
+    """With thousands of arms an update takes long.
+
+    Compiled code releases the interpreter lock.
+    """
     arms, records = 4000, 20
     learner = policy.start(arms, seed=0)
 

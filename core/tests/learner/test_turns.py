@@ -1,4 +1,7 @@
-"""A call that is interrupted leaves a whole learner, or one that refuses to go on; a call inside a call is refused."""
+"""A call that is interrupted leaves a whole learner, or one that refuses to go on.
+
+A call inside a call is refused.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -30,7 +33,9 @@ ACTS: dict[str, Act] = {
 
 
 def used(policy: dc.Policy) -> dc.Learner:
-    """A learner with decisions that wait: two of this round, one of an earlier round, and one among two arms."""
+    """A learner with decisions that wait: two of this round, one of an earlier round, and one among
+    two arms.
+    """
     learner = policy.start(["a", "b", "c"], seed=7)
     learner.tag = "tag"
     learner.watch()
@@ -43,7 +48,9 @@ def used(policy: dc.Policy) -> dc.Learner:
 
 
 def content(learner: dc.Learner) -> dict[str, object]:
-    """Everything that is saved but the random stream, from which a call that was interrupted may have drawn."""
+    """Everything that is saved but the random stream, from which a call that was interrupted may
+    have drawn.
+    """
     saved = content_of(learner)
     return {name: saved[name] for name in saved.keys() - {"stream"}}
 
@@ -73,7 +80,8 @@ def test_an_interrupted_learner_is_whole_or_says_what_to_do(policy: dc.Policy, a
             learners[-1].observe(learners[-1].decide(), loss=0.5)
     assert whole > 0
     assert refusals <= {
-        "learner: this learner was interrupted in the middle of an update, so what it has learned is not whole; "
+        "learner: this learner was interrupted in the middle of an update, "
+        "so what it has learned is not whole; "
         "restore it from a saved state, or start it anew and replay its log"
     }
 
@@ -102,8 +110,9 @@ def test_a_handler_that_saves_saves_or_says_what_to_do(act: str) -> None:
         assert content(learner) == content(done)
         point += 15
     assert refused[0] == (
-        "to_json(): this thread is inside another call of the same Learner, so it would wait for itself; it was called "
-        "by the handler of a signal, a finalizer or a callback; in a handler, raise SystemExit or set a flag, and make "
-        "the call where the loop ends"
+        "to_json(): this thread is inside another call of the same Learner, "
+        "so it would wait for itself; "
+        "it was called by the handler of a signal, a finalizer or a callback; "
+        "in a handler, raise SystemExit or set a flag, and make the call where the loop ends"
     )
     assert {each.round for each in saved} <= {before, done.round}

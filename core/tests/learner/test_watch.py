@@ -1,4 +1,6 @@
-"""A watched learner: what it counts under every kind of call and delay, and that watching changes no decision."""
+"""A watched learner: what it counts under every kind of call and delay, and that watching changes
+no decision.
+"""
 
 import json
 import pickle
@@ -65,10 +67,10 @@ def test_what_is_counted_is_every_observation_with_its_law() -> None:
         loss = float(rng.random())
         learner.observe(decision, loss)
         assert decision.propensity is not None
-        twin.update(
-            "abc".index(str(decision.explore)), 1 / decision.propensity, loss, "abc".index(str(decision.exploit)),
-            law=law,
-        )  # fmt: skip
+        explored, exploited = (
+            "abc".index(str(arm)) for arm in (decision.explore, decision.exploit)
+        )
+        twin.update(explored, 1 / decision.propensity, loss, exploited, law=law)
     assert sums(learner) == twin.to_dict()
     assert learner.inference.intervals() == dict(zip("abc", twin.arms(), strict=True))
     assert learner.inference.exploited() == twin.served()
@@ -91,10 +93,11 @@ def test_late_feedback_counts_with_the_law_of_its_decision() -> None:
     for place in range(30):  # in the order of decisions, whenever feedback came
         decision = decisions[place]
         assert decision.propensity is not None
-        twin.update(
-            "abc".index(str(decision.explore)), 1 / decision.propensity, 0.25 if place % 3 else 0.5,
-            "abc".index(str(decision.exploit)), law=laws[place],
-        )  # fmt: skip
+        explored, exploited = (
+            "abc".index(str(arm)) for arm in (decision.explore, decision.exploit)
+        )
+        loss = 0.25 if place % 3 else 0.5
+        twin.update(explored, 1 / decision.propensity, loss, exploited, law=laws[place])
     assert sums(learner) == twin.to_dict()
 
 
@@ -232,8 +235,11 @@ def test_rounds_that_could_not_explore_an_arm_do_not_count_for_it(policy: dc.Pol
 
 
 def test_without_room_decisions_go_without_their_laws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They would fill the memory if feedback never came. Those that were made first keep theirs: were it the last that
-    came to lose theirs, what is bet on a round would depend on its delay."""
+    """They would fill the memory if feedback never came.
+
+    Those that were made first keep theirs: were it the last that came to lose theirs, what is bet
+    on a round would depend on its delay.
+    """
     monkeypatch.setattr("decoupled.learner.watch.MOST_NUMBERS", 6)
     learner = dc.FTPL().start(2, seed=5)
     learner.watch()
@@ -253,7 +259,10 @@ def test_without_room_decisions_go_without_their_laws(monkeypatch: pytest.Monkey
 
 
 def test_the_regret_is_that_of_what_was_exploited() -> None:
-    """The truth is in the interval at every look; false alarm below 5 %, were the seed drawn afresh."""
+    """The truth is in the interval at every look.
+
+    False alarm below 5 %, were the seed drawn afresh.
+    """
     means, luck = [0.2, 0.6, 0.7], random.Random(2)
     for drift in (True, False):
         learner, truth = dc.Exp3(c=0.3).start(3, seed=2, loss_range=(0.0, 10.0)), 0.0
@@ -274,7 +283,10 @@ def test_the_regret_is_that_of_what_was_exploited() -> None:
 
 
 def test_equal_laws_are_saved_once_however_they_came_to_be() -> None:
-    """Objects tell the rounds apart, and what was restored. Learners that know the same must be saved as the same text."""
+    """Objects tell the rounds apart, and what was restored.
+
+    Learners that know the same must be saved as the same text.
+    """
     learner = dc.FTPL().start(3, seed=7)
     learner.watch()
     first = learner.decide()
@@ -297,7 +309,10 @@ MOST_WRONG = 6  # of 20; more with probability 4e-5 if each is wrong with probab
 def game(
     seed: int, delay: Delay, incumbent: int | None = None, rounds: int = 500, **watch: Any
 ) -> dc.Learner:
-    """Two equal arms, whose losses are 0.9 or 0.1. Feedback comes so many decisions later, or never."""
+    """Two equal arms, whose losses are 0.9 or 0.1.
+
+    Feedback comes so many decisions later, or never.
+    """
     luck = random.Random(seed)
     learner = dc.Ladder().start(2, seed=seed)
     learner.watch(**watch)
@@ -315,7 +330,9 @@ def game(
 
 
 def telling(late: int) -> Delay:
-    """Bad losses of arm 1 and good ones of arm 0 are late, so that arm 1 looks better until they come."""
+    """Bad losses of arm 1 and good ones of arm 0 are late, so that arm 1 looks better until they
+    come.
+    """
     return lambda arm, bad, _: late if (arm == 1) == bad else 0
 
 
@@ -327,7 +344,10 @@ def wrong(delay: Delay, **watch: Any) -> int:
 
 @pytest.mark.parametrize("late", [0, 50, 200])
 def test_equal_arms_are_seldom_told_apart_by_their_delays(late: int) -> None:
-    """False alarm: 4e-5 for each. Added as they came, losses that are 200 decisions late made 20 of 20 verdicts wrong."""
+    """False alarm: 4e-5 for each.
+
+    Added as they came, losses that are 200 decisions late made 20 of 20 verdicts wrong.
+    """
     assert wrong(telling(late)) <= MOST_WRONG
 
 
@@ -354,9 +374,12 @@ def test_nor_if_some_feedback_is_lost_or_comes_beyond_patience_at_random() -> No
 
 
 def test_nor_beyond_patience_if_a_loss_is_declared() -> None:
-    """Late losses count as the loss that they have, 0.9, so the arms stay equal; left out, they would not be.
+    """Late losses count as the loss that they have, 0.9, so the arms stay equal.
 
-    False alarm: 4e-5. Undeclared, the verdict is wrong nearly always: fewer than 10 with probability below 1e-6 at 90 %.
+    Left out, they would not be.
+
+    False alarm: 4e-5. Undeclared, the verdict is wrong nearly always: fewer than 10 with
+    probability below 1e-6 at 90 %.
     """
     delay: Delay = lambda arm, bad, _: 200 if arm == 1 and bad else 0  # noqa: E731
     assert wrong(delay, patience=50, expired_loss=0.9) <= MOST_WRONG
@@ -446,7 +469,9 @@ def test_losses_are_added_in_the_order_of_decisions(patience: int, expired: floa
 
 
 def test_what_waits_is_added_as_of_its_decision_after_arms_have_changed() -> None:
-    """Arms that came after a decision had no chance in it, also if it waits in the queue while they come."""
+    """Arms that came after a decision had no chance in it, also if it waits in the queue while they
+    come.
+    """
     learner = dc.FTPL().start(["a", "b", "c"], seed=7)
     learner.watch()
     twin = Sequences(3)
@@ -509,7 +534,10 @@ SWAPPED = ((0.45, 0.5, 1.0, 0.0, 0.9, 0.9), (0.45, 0.5, 0.0, 0.95, 0.9, 0.9))
 def of_two_segments(
     means: Sequence[Sequence[float]], rounds: int, seed: int
 ) -> tuple[dc.Learner, Verdict]:
-    """A contextual learner after so many requests, each of one of two equally likely segments; arm "a" is the incumbent."""
+    """A contextual learner after so many requests, each of one of two equally likely segments.
+
+    Arm "a" is the incumbent.
+    """
     rng = np.random.default_rng(seeded(seed))
     learner = dc.ContextualLadder(segments=("segment",)).start(list("abcdef"), seed=seeded(seed))
     learner.guardrails = dc.Guardrails(incumbent="a")
@@ -523,7 +551,9 @@ def of_two_segments(
 
 
 def is_wrong(learner: dc.Learner, found: Verdict, means: Sequence[Sequence[float]]) -> bool:
-    """Whether an arm is out that is the best over all requests, or the incumbent is left though it is that arm."""
+    """Whether an arm is out that is the best over all requests, or the incumbent is left though it
+    is that arm.
+    """
     whole = np.mean(means, axis=0)
     assert whole[0] == whole.min()
     return "a" in found.out or learner.inference.incumbent_released is True
@@ -532,7 +562,9 @@ def is_wrong(learner: dc.Learner, found: Verdict, means: Sequence[Sequence[float
 def counted(
     runs: int, rounds: int, shapes: Sequence[Sequence[Sequence[float]]] = SHAPES
 ) -> tuple[int, int, int]:
-    """How many runs said something wrong, how many ruled an arm out, and how many ruled out both that are clearly worse."""
+    """How many runs said something wrong, how many ruled an arm out, and how many ruled out both
+    that are clearly worse.
+    """
     wrong = some = both = 0
     for seed in range(runs):
         means = shapes[seed % len(shapes)]
@@ -544,7 +576,8 @@ def counted(
 
 
 def test_a_verdict_over_two_segments_does_not_rule_out_the_best_arm() -> None:
-    """Weighted by the chances to explore, the best arm of all requests looked worse: 5 of these 6 runs were wrong.
+    """Weighted by the chances to explore, the best arm of all requests looked worse: 5 of these 6
+    runs were wrong.
 
     A right verdict is wrong with at most 5 %: 3 or more wrong of 6 have at most 0.3 %.
     """

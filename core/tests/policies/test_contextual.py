@@ -1,4 +1,4 @@
-"""The contextual ladder: its laws in any context, what it keeps of segments, and what it refuses."""
+"""The contextual ladder: its laws, what it keeps of segments, and what it refuses."""
 
 import enum
 import json
@@ -83,7 +83,8 @@ def test_laws_are_the_twins_in_every_context(policy: dc.ContextualLadder) -> Non
         learner.observe(decision, loss=losses[arm])
         twin.update(arm, decision.weight, losses[arm])
     np.testing.assert_allclose(learner.estimates(), twin.estimates, rtol=1e-9, atol=1e-9)
-    # A regression that counts a little more or less than it should prefers another arm for some of these.
+    # A regression that counts a little more or less than it should prefers another arm for some of
+    # these.
     for x in np.linspace(-5.0, 5.0, 201).tolist():
         context = {"subject": "law", "x": x, "y": -x, "z.0": x, "z.1": x / 10.0 + 0.5}
         twin.enter(context, {})
@@ -415,7 +416,8 @@ def _shares(learner: dc.Learner) -> list[float]:
 
 @pytest.mark.parametrize("telling", [True, False])
 def test_with_many_arms_the_even_share_grows_as_contextual_rungs_earn_weight(telling: bool) -> None:
-    # Of ten arms another is best, by 0.6, for each of five segments, or one for all. False alarm below 1e-3.
+    # Of ten arms another is best, by 0.6, for each of five segments, or one for all. False alarm
+    # below 1e-3.
     policy = dc.ContextualLadder(segments=("s",))
     learner, rng = policy.start(arms=10, seed=1), np.random.default_rng(1)
     learner.exploit(context={"s": 0})
@@ -437,7 +439,8 @@ def test_with_many_arms_the_even_share_grows_as_contextual_rungs_earn_weight(tel
 
 
 def test_late_feedback_is_gated_by_the_law_of_its_decision() -> None:
-    # Arm 7 is bad when decisions are made and good when their feedback comes: it is explored far more often by then.
+    # Arm 7 is bad when decisions are made and good when their feedback comes: it is explored far
+    # more often by then.
     learner = dc.ContextualLadder(segments=("s",)).start(arms=8, seed=2)
 
     def play(rounds: int, best: int) -> None:

@@ -1,4 +1,4 @@
-"""One contract for every policy: a frozen description whose compiled form has the laws of its twin."""
+"""One contract for every policy: its compiled form has the laws of its twin."""
 
 import dataclasses
 import json
@@ -26,7 +26,10 @@ POLICIES = examples()
 
 
 def knows_propensity(policy: dc.Policy) -> bool:
-    """Whether it knows the probability of what it drew; of the others a decision's propensity is None."""
+    """Whether it knows the probability of what it drew.
+
+    Of the others a decision's propensity is None.
+    """
     has_twin = type(policy).__name__ in makers()  # else a test of its own says that it has none
     return not has_twin or twin_of(policy, 2).knows_propensity
 
@@ -118,7 +121,8 @@ def test_every_policy_is_under_contract_and_a_frozen_description(name: str) -> N
         assert isinstance(twin_of(policy, ARMS), Twin)
 
 
-# That every parameter goes through its check, with its range; core/tests/base/test_spec.py has what the checks refuse.
+# That every parameter goes through its check, with its range; core/tests/base/test_spec.py has what
+# the checks refuse.
 BAD: list[tuple[type[dc.Policy], str, list[Any]]] = [
     (dc.FTPL, "alpha", [1.0, np.float64(1.0), "2"]),
     (dc.FTPL, "c", [0.0, math.inf, None]),
@@ -218,7 +222,10 @@ def assert_same_laws(learner: dc.Learner, twin: Twin) -> None:
 
 
 def losses_of(rounds: int, arms: int) -> Floats:
-    """Losses of two values and many zeros, so that estimates and means often coincide; then bits; then any."""
+    """Losses of two values and many zeros, so that estimates and means often coincide.
+
+    Then bits; then any.
+    """
     generator, each = np.random.default_rng(seed_for("losses")), -(-rounds // 3)
     ties = generator.choice([0.0, 0.0, 0.5], (each, arms))
     bits = generator.random((each, arms)) < np.linspace(0.2, 0.8, arms)
@@ -263,14 +270,18 @@ def test_laws_are_the_twins_at_other_numbers_of_arms_and_so_are_first_draws(
 
 
 def assert_kernels_follow(learner: dc.Learner, twin: Twin, name: str) -> None:
-    """Like `assert_draws_follow`, without the learner around the compiled functions: ten times the draws in less time."""
+    """Like `assert_draws_follow`, without the learner around the compiled functions: ten times the
+    draws in less time.
+    """
     stream = new_stream(np.random.SeedSequence(seed_for(name, learner.policy)))
     played = play(learner.policy, state_of(learner).to_state(), stream, 200_000)
     assert_pairs_follow(played.exploits, played.explores, learner, twin)
 
 
 def assert_pairs_follow(exploits: Ints, explores: Ints, learner: dc.Learner, twin: Twin) -> None:
-    """Both laws, from one table of pairs: the two draws are independent, or in the standard game one."""
+    """Both laws, from one table of pairs: the two draws are independent, or in the standard game
+    one.
+    """
     pairs = ARMS * exploits + explores
     counts = np.bincount(pairs, minlength=ARMS * ARMS).reshape(ARMS, ARMS)
     law = np.outer(twin.exploitation_law(), twin.exploration_law())
@@ -366,7 +377,10 @@ def test_means_of_follow_the_leader_are_those_of_its_twin() -> None:
     class Twinless:
         pass
 
-    said = r"Twinless has no twin; write tests/support/twins/test_contract\.py .* @twin_for\(\"Twinless\"\)"
+    said = (
+        r"Twinless has no twin; write tests/support/twins/test_contract\.py .* "
+        r"@twin_for\(\"Twinless\"\)"
+    )
     with pytest.raises(LookupError, match=said):
         twin_of(Twinless(), ARMS)
 
@@ -457,8 +471,8 @@ def test_both_rankings_make_the_same_decisions(arms: int, kind: str, weight: flo
     assert np.array_equal(kept_state.ints, anew_state.ints)
 
 
-# A million rounds of every policy, in which one arm alone never loses; fewer where all arms cost the same, where only
-# parameters differ, and for a contextual policy, which runs four ladders.
+# A million rounds of every policy, in which one arm alone never loses; fewer where all arms cost
+# the same, where only parameters differ, and for a contextual policy, which runs four ladders.
 EXTREMES = [([1.0, 1.0, 0.0, 1.0, 1.0], 1_000_000), ([0.0] * 5, 100_000), ([1.0] * 5, 100_000)]
 
 

@@ -1,4 +1,6 @@
-"""Forgetting: restarts are new learners, discounts are weighted sums, and everything else is the policy's."""
+"""Forgetting: restarts are new learners, discounts are weighted sums, and everything else is the
+policy's.
+"""
 
 import math
 from typing import Any

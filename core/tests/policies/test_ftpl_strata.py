@@ -1,6 +1,7 @@
 """FTPL in strata: the regret of the dense round, and learners of very many arms.
 
-Centred losses and two rates in strata: exact laws, unbiased estimates, and a gate independent of the draw.
+Centred losses and two rates in strata: exact laws, unbiased estimates, and a gate independent of
+the draw.
 """
 
 import dataclasses
@@ -52,8 +53,9 @@ def test_weights_are_unbiased_and_independent_of_the_arm() -> None:
     decisions = [d for _ in range(draws // 50_000) for d in learner.decide(count=50_000)]
     explored = np.array([d.explore for d in decisions])
     weights = np.array([d.weight for d in decisions])
-    # Each arm's indicator times weight has mean 1; by stratum, the number of its arms. And sum q as a
-    # decision sees it has one mean, whichever stratum the arm came from. 2 x 12 comparisons at 1e-5 each.
+    # Each arm's indicator times weight has mean 1; by stratum, the number of its arms. And sum q as
+    # a decision sees it has one mean, whichever stratum the arm came from. 2 x 12 comparisons at
+    # 1e-5 each.
     stratum = cut[ranks[explored] - 1]
     whole = sum(each.sum() for each in strata)
     sums = weights * q[explored]
@@ -189,7 +191,8 @@ def test_both_draws_have_their_exact_laws_and_the_arms_covered_are_the_twins(
     assert sorted(places) == np.flatnonzero(expected).tolist()
     assert values == pytest.approx(expected[places], rel=1e-15)
     assert len(places) <= MOST_COVERED
-    # True probabilities are no smaller than the envelope's share: a covered arm passes the paper's own gate.
+    # True probabilities are no smaller than the envelope's share: a covered arm passes the paper's
+    # own gate.
     assert (situation.twin.exploration_law()[places] >= POLICY.gate * situation.twin.eta).all()
 
 
@@ -206,7 +209,8 @@ def test_cases_have_arms_on_either_side_of_the_gate() -> None:
 def test_estimates_are_unbiased_whatever_sum_is_drawn(arms: int, shape: str) -> None:
     """Every arm, weighted by its probability, with drawn sums of q that are too low and too high.
 
-    The border of the gate lies right at an arm: one more or one less is covered than by the sum drawn.
+    The border of the gate lies right at an arm: one more or one less is covered than by the sum
+    drawn.
     """
     q = np.sort(Situation(arms, shape).twin.surrogates())[::-1]
     envelope = sum(len(each) * each[0] for each in cut_into_strata(q))

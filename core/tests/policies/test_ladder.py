@@ -50,10 +50,10 @@ def rung_laws(policy: dc.Policy, state: State) -> Floats:
 
 @pytest.mark.parametrize("rounds", [7, 60])
 def test_rungs_are_judged_without_bias(rounds: int) -> None:
-    # The mean over the explored arm is exact, that over the hashed draws is of 1,500: an error of more than 4.5
-    # standard errors has a probability below 1e-5 for each rung. Surprises of the boldest rung may be too rare for
-    # its standard error to know of them. They are worth 0.0001 to 0.002 in most states, hence the last term; with it,
-    # fewer than one seed in 1,000 fails.
+    # The mean over the explored arm is exact, that over the hashed draws is of 1,500: an error of
+    # more than 4.5 standard errors has a probability below 1e-5 for each rung. Surprises of the
+    # boldest rung may be too rare for its standard error to know of them. They are worth 0.0001 to
+    # 0.002 in most states, hence the last term; with it, fewer than one seed in 1,000 fails.
     state, draws = played(RUNGS, rounds, seed=3), 1_500
     params, laws = RUNGS.params(), rung_laws(RUNGS, state)
     chances = RUNGS.exploration_law(state)
@@ -126,8 +126,8 @@ def test_what_an_older_version_wrote_has_no_memory() -> None:
 def test_the_memory_follows_drift_at_little_cost_elsewhere() -> None:
     """Ratios of mean regret with the memory to that without: 0.05, and 1.15 where nothing changes.
 
-    The latter has a standard error of 0.09 with 300 runs, so it is above 1.5 in fewer than one seed in 1,000. With 40 runs,
-    it would be in one of ten.
+    The latter has a standard error of 0.09 with 300 runs, so it is above 1.5 in fewer than one seed
+    in 1,000. With 40 runs, it would be in one of ten.
     """
     policies = [dc.Ladder(), dc.Ladder(memory=None)]
     constant = dc.environments.LossTable([[0.3, 0.5, 0.5, 0.5]], [0] * 10_000)
@@ -144,7 +144,9 @@ def test_the_memory_follows_drift_at_little_cost_elsewhere() -> None:
 
 @pytest.mark.parametrize("third", [0.501, pytest.param(0.5, marks=pytest.mark.exhaustive)])
 def test_an_arm_that_becomes_good_late_is_found(third: float) -> None:
-    """Without the uniform share most runs never see it again, and regret grows like the number of rounds."""
+    """Without the uniform share most runs never see it again, and regret grows like the number of
+    rounds.
+    """
     policies = [dc.Ladder(), dc.Ladder(uniform_share=0.0)]
     losses, index = [[0.5, 0.6, third], [0.5, 0.0, third]], [0] * 40_000 + [1] * 16_000
     world = dc.environments.LossTable(losses, index, noise="none")
@@ -155,7 +157,9 @@ def test_an_arm_that_becomes_good_late_is_found(third: float) -> None:
 
 
 def test_no_two_seeds_judge_alike() -> None:
-    """An adversary knows everything but the seed, so equal states of two seeds must have other draws."""
+    """An adversary knows everything but the seed, so equal states of two seeds must have other
+    draws.
+    """
 
     def key(learner: dc.Learner) -> int:
         return int(event_key(state_of(learner).to_state()))

@@ -82,7 +82,9 @@ def regret_after(
 
 
 def test_a_rung_may_overtake_and_a_hopeless_one_has_no_say() -> None:
-    """With the mix loss from the weights, the sum of gaps would stay at 3e-5 and the regret grow to 1,999."""
+    """With the mix loss from the weights, the sum of gaps would stay at 3e-5 and the regret grow to
+    1,999.
+    """
     trap = [(1e-4, 1e-4, 0.0), (0.5, 0.5, 0.0), *[(0.0, 0.0, 1.0), (1.0, 1.0, 0.0)] * 2_000]
     prior = (0.1, 0.15, 0.75)
     regret, gaps = regret_after(trap, prior)

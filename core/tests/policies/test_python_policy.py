@@ -1,4 +1,6 @@
-"""Policies in plain Python: they do what compiled policies do, with no compiler, and say what is wrong with them."""
+"""Policies in plain Python: they do what compiled policies do, with no compiler, and say what is
+wrong with them.
+"""
 
 import pickle
 import textwrap
@@ -195,7 +197,9 @@ def test_a_wrong_return_value_is_explained(returned: Any, message: str) -> None:
 
 
 def made(**parts: Any) -> Any:
-    """A class of a policy in plain Python that explores and exploits evenly, with some parts replaced."""
+    """A class of a policy in plain Python that explores and exploits evenly, with some parts
+    replaced.
+    """
 
     def decide(self: Any, known: Any) -> Any:
         return GOOD, GOOD
@@ -261,7 +265,8 @@ def test_it_needs_no_compiler() -> None:
                 known.estimates[arm] += weight * loss
 
         for traffic in (dc.Traffic(), dc.Traffic(delay=5)):
-            table, adversary = dc.environments.Alternating(arms=3, gap=0.2), dc.environments.PunishLast(3)
+            table = dc.environments.Alternating(arms=3, gap=0.2)
+            adversary = dc.environments.PunishLast(3)
             dc.simulate([Level(), dc.FTPL()], table, horizon=20, runs=2, traffic=traffic)
             dc.simulate([Level()], adversary, horizon=20, runs=2, traffic=traffic)
         learner = Level().start(3)

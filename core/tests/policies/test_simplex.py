@@ -1,4 +1,6 @@
-"""Weights on the simplex: Tsallis entropy, compared with a bracketing root finder, and its hybrid with a barrier."""
+"""Weights on the simplex: Tsallis entropy, compared with a bracketing root finder, and its hybrid
+with a barrier.
+"""
 
 from typing import cast
 
@@ -132,8 +134,8 @@ def test_extreme_orders_are_solved_in_few_steps(beta: float, arms: int) -> None:
         np.testing.assert_allclose(weights, softmax / softmax.sum(), rtol=1e-6)
 
 
-# Observed over 20,000 random states: 2 steps at most after a cold start, and along trajectories 4 at most
-# and 2.4 on average. A little room is left.
+# Observed over 20,000 random states: 2 steps at most after a cold start, and along trajectories 4
+# at most and 2.4 on average. A little room is left.
 MOST_COLD_STEPS = 4
 MOST_HYBRID_STEPS = 6
 

@@ -129,8 +129,8 @@ def test_the_sum_is_unbiased_and_never_far_above(arms: int, shape: str, alpha: f
     assert means_agree(
         np.array([sums.mean()]), np.array([expected.sum()]), np.array([error]), LEVEL
     )
-    # The spread has an error of its own: 12 % is far outside it for bounded sums, and a rank drawn twice
-    # or a stratum that borrows another's draw would double it.
+    # The spread has an error of its own: 12 % is far outside it for bounded sums, and a rank drawn
+    # twice or a stratum that borrows another's draw would double it.
     assert sums.var() == pytest.approx(spread, rel=0.12, abs=1e-12)
     assert (sums >= 1.0).all()
     assert (sums <= whole * (1 + 1e-12)).all()

@@ -37,8 +37,9 @@ def test_a_fresh_learner_explores_every_arm_equally(policy: dc.FTPL, arms: int) 
 
 @every_form
 def test_draws_have_the_law_that_ties_share(policy: dc.FTPL) -> None:
-    # Three leaders, a tie of four behind them, and arms alone; the paper's rule read by arm numbers would
-    # give the first leader 2.1 times what the third has, which this test notices at any level.
+    # Three leaders, a tie of four behind them, and arms alone; the paper's rule read by arm numbers
+    # would give the first leader 2.1 times what the third has, which this test notices at any
+    # level.
     estimates = [0.0, 3.0, 0.0, 8.0, 3.0, 0.0, 3.0, 5.0, 3.0]
     learner = started_from(policy, estimates)
     law = learner.exploration_probabilities()
@@ -87,7 +88,10 @@ def twin_of(policy: dc.FTPL | dc.CentredFTPL, estimates: list[float]) -> FTPLTwi
 
 
 def test_ties_do_not_raise_regret_where_the_best_arm_has_the_last_number() -> None:
-    """With ties broken by number, an arm's place in the list mattered; now the two agree up to noise."""
+    """With ties broken by number, an arm's place in the list mattered.
+
+    Now the two agree up to noise.
+    """
     gap, arms, horizon = 0.25, 16, 2_000
     results: list[Floats] = []
     for best in (0, arms - 1):

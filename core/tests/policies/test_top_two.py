@@ -79,7 +79,8 @@ def test_without_feedback_every_decision_explores_the_same_arm() -> None:
     decisions = learner.decide(count=100)
     assert {(d.exploit, d.explore, d.weight, d.propensity) for d in decisions} == {(0, 1, 1.0, 1.0)}
     assert counts(learner, "duels") == [[0] * 3] * 3
-    # False alarm: 1e-4. All losses are equal, so the leader is the arm seen first, and that is random.
+    # False alarm: 1e-4. All losses are equal, so the leader is the arm seen first, and that is
+    # random.
     leaders = []
     for seed in range(500):
         learner = dc.TopTwo().start(arms=5, seed=seed)

@@ -10,7 +10,8 @@ import decoupled as dc
 from decoupled.policies.warmup import is_warm, warm
 
 def use(policy, arms):
-    learner = policy.start([f"arm {i}" for i in range(arms)], seed=2**100 + 7, loss_range=(-1.0, 3.0))
+    names = [f"arm {i}" for i in range(arms)]
+    learner = policy.start(names, seed=2**100 + 7, loss_range=(-1.0, 3.0))
     late = learner.decide()
     for _ in range(3):
         learner.observe(learner.decide(), loss=2)
@@ -28,7 +29,8 @@ def use(policy, arms):
     learner.estimates()
 
 def touched(work):
-    # Numba takes this lock when a function is called with new types, to compile it or load it from disk.
+    # Numba takes this lock when a function is called with new types, to compile it or load it from
+    # disk.
     with event.install_recorder("numba:compiler_lock") as found:
         work()
     return len(found.buffer)

@@ -1,4 +1,4 @@
-"""Runs with a context: the same games as by hand, the twin of LinUCB, and regret against segments."""
+"""Runs with a context: games by hand, the twin of LinUCB, and regret against segments."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,10 @@ DATA = Path(os.environ.get("DECOUPLED_DATA") or "nowhere") / "context" / "mmlu.n
 
 
 def made_up(rounds: int, segments: int, apart: float, gap: float = 0.02) -> Any:
-    """Losses of 0 and 1 for two arms; the first is better by `gap`, and by `apart` more or less in a segment."""
+    """Losses of 0 and 1 for two arms.
+
+    The first is better by `gap`, and by `apart` more or less in a segment.
+    """
     draw = np.random.default_rng(0)
     segment, tokens = draw.integers(0, segments, rounds), draw.normal(size=rounds)
     better = gap + np.where(segment % 2 == 0, apart, -apart)
@@ -55,7 +58,9 @@ def played_by_hand(policy: Any, run: int) -> Floats:
 
 
 def linear_by_hand(policy: LinUCB, run: int) -> Floats:
-    """Algorithm 1 of the paper as it stands: sums of moments, and a system of equations in every round."""
+    """Algorithm 1 of the paper as it stands: sums of moments, and a system of equations in every
+    round.
+    """
     subjects = sorted(set(WORLD.context["subject"]), key=WORLD.context["subject"].index)
     tokens = np.array(WORLD.context["tokens"])
     tokens = (tokens - tokens.mean()) / tokens.std()
@@ -237,7 +242,10 @@ def gains(table: Any, runs: int) -> dict[str, Floats]:
 
 
 def test_segments_that_differ_pay_and_labels_that_tell_nothing_cost_little() -> None:
-    """A stand-in for the recorded answers below. Seeded; the bounds are more than five standard errors from the means."""
+    """A stand-in for the recorded answers below.
+
+    Seeded; the bounds are more than five standard errors from the means.
+    """
     telling = gains(made_up(6_000, segments=30, apart=0.12), runs=8)
     assert telling["ours"].mean() > 120.0 > 40.0 > telling["pooled"].mean()
     noise = gains(made_up(6_000, segments=30, apart=0.0, gap=0.1), runs=8)
@@ -247,16 +255,22 @@ def test_segments_that_differ_pay_and_labels_that_tell_nothing_cost_little() -> 
 @pytest.mark.skipif(
     not DATA.is_file(), reason="DECOUPLED_DATA names no folder with context/mmlu.npz"
 )
-@pytest.mark.parametrize(("price", "labels", "least", "rival", "most"), [
-    (0.1, False, 90.0, "pooled", 40.0),
-    (0.2, True, -35.0, "apart", -100.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("price", "labels", "least", "rival", "most"),
+    [
+        (0.1, False, 90.0, "pooled", 40.0),
+        (0.2, True, -35.0, "apart", -100.0),
+    ],
+)
 def test_recorded_answers(
     price: float, labels: bool, least: float, rival: str, most: float
 ) -> None:
-    """Two models on the questions of 57 subjects, or of as many labels that tell nothing; the dear model costs more.
+    """Two models on the questions of 57 subjects, or of as many labels that tell nothing.
 
-    Seeded; the bounds are more than five standard errors from the means, which were 142 and -9 in a hundred runs.
+    The dear model costs more.
+
+    Seeded; the bounds are more than five standard errors from the means, which were 142 and -9 in a
+    hundred runs.
     """
     with np.load(DATA) as kept:
         wrong, subjects = kept["wrong"], kept["names"][kept["segment"]]

@@ -1,4 +1,6 @@
-"""Policies, environments and adversaries that users write: they run at compiled speed, and are validated."""
+"""Policies, environments and adversaries that users write: they run at compiled speed, and are
+validated.
+"""
 
 import os
 import subprocess
@@ -46,7 +48,8 @@ except dc.ParameterError as error:
 
 @pytest.mark.parametrize("order", ["dc.Exp3, Pretender", "Pretender, dc.Exp3"])
 def test_a_policy_may_not_run_under_the_parameters_of_another(order: str, tmp_path: Path) -> None:
-    # Its code would be cached on disk as that of Exp3, and Exp3 would be wrong in every later process.
+    # Its code would be cached on disk as that of Exp3, and Exp3 would be wrong in every later
+    # process.
     script = tmp_path / "pretender.py"
     script.write_text(PRETENDER.replace("{order}", order))
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}

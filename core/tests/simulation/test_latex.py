@@ -30,7 +30,10 @@ def bold(table: str) -> list[str]:
 
 
 def slowly(regrets: list[np.ndarray], level: float) -> int | None:
-    """The same rule by paired t tests: every p-value times the number of tests is below 1 - level."""
+    """The same rule by paired t tests.
+
+    Every p-value times the number of tests is below 1 - level.
+    """
     for number, mine in enumerate(regrets):
         others = [each for place, each in enumerate(regrets) if place != number]
         tests = [stats.ttest_rel(mine, each) for each in others]
@@ -54,12 +57,14 @@ def test_bold_is_what_paired_tests_find() -> None:
 
 
 def test_a_policy_that_is_no_better_is_bold_as_rarely_as_promised() -> None:
-    # Two equal policies: one of them is bold with a chance of 1 - level, here 0.05. Out of 800 tables these are 40,
-    # give or take four standard deviations: a false alarm in 16,000 (the test is seeded).
+    # Two equal policies: one of them is bold with a chance of 1 - level, here 0.05. Out of 800
+    # tables these are 40, give or take four standard deviations: a false alarm in 16,000 (the test
+    # is seeded).
     random = np.random.default_rng(1)
     count = sum(lowest(list(random.normal(size=(2, 10)))) is not None for _ in range(800))
     assert 16 <= count <= 64
-    # With more policies it is rarer: 2.5 % for the best of the others, and a tie is broken only with all of them.
+    # With more policies it is rarer: 2.5 % for the best of the others, and a tie is broken only
+    # with all of them.
     assert sum(lowest(list(random.normal(size=(5, 10)))) is not None for _ in range(200)) <= 10
 
 
@@ -118,7 +123,8 @@ def test_intervals_names_and_captions_can_be_chosen() -> None:
 def test_simulate_writes_a_table_and_a_figure_with_its_fonts(tmp_path: Path) -> None:
     specification = tmp_path / "my.toml"
     specification.write_text(
-        "horizon = 50\nruns = 3\n[[policy]]\nname = 'FTPL'\n[[environment]]\nname = 'Bernoulli'\nrewards = [0.2, 0.7]\n"
+        "horizon = 50\nruns = 3\n[[policy]]\nname = 'FTPL'\n"
+        "[[environment]]\nname = 'Bernoulli'\nrewards = [0.2, 0.7]\n"
     )
     said("simulate", specification, "--out", tmp_path, "--latex", "--quiet")
     (folder,) = tmp_path.glob("00-*")

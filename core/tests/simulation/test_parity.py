@@ -14,7 +14,8 @@ from support.policies import forms
 ROUNDS = 400
 SEED, RUN = 11, 5
 
-# No two arms cost the same in any row, so each step of the regret curve shows which arm was exploited.
+# No two arms cost the same in any row, so each step of the regret curve shows which arm was
+# exploited.
 RNG = np.random.default_rng(0)
 WORLD = dc.environments.LossTable(RNG.random((7, 6)), RNG.integers(0, 7, ROUNDS), noise="bernoulli")
 # Enough arms that strata keep them in several blocks.
@@ -40,7 +41,7 @@ def learner_of(policy: dc.Policy, arms: int) -> dc.Learner:
 def test_table_runs_play_as_the_learner_does(
     policy: dc.Policy, world: dc.environments.Environment
 ) -> None:
-    engine = run_block(policy, world, ROUNDS, np.arange(1, ROUNDS + 1), SEED, RUN, RUN + 1)
+    engine = run_block(policy, world, ROUNDS, np.arange(1, ROUNDS + 1), SEED, range(RUN, RUN + 1))
     learner = learner_of(policy, world.arms)
     noise, _ = run_streams(SEED, RUN)
     table = world.table(ROUNDS)
@@ -105,7 +106,9 @@ def test_adversaries_play_as_their_twins_do(
     environment: dc.environments.Adversary,
     twin_kind: type[PunishTwin | AlternatingTwin],
 ) -> None:
-    engine = run_block(policy, environment, ROUNDS, np.arange(1, ROUNDS + 1), SEED, RUN, RUN + 1)
+    engine = run_block(
+        policy, environment, ROUNDS, np.arange(1, ROUNDS + 1), SEED, range(RUN, RUN + 1)
+    )
     learner, twin = learner_of(policy, environment.arms), twin_kind(environment)  # type: ignore[arg-type]
     noise, _ = run_streams(SEED, RUN)
     suffered, arm_losses = [], []

@@ -26,8 +26,9 @@ TABLE = [
 def test_regret_matches_the_independent_table(
     environment: dc.environments.Environment, cells: list[tuple[float, float]]
 ) -> None:
-    # Four joint standard errors: a correct program fails in one of the nine cells for 1 seed in about 1,700. Regret that
-    # is off by 23 % with FTPL is found nine times in ten; the laws have exact tests elsewhere.
+    # Four joint standard errors: a correct program fails in one of the nine cells for 1 seed in
+    # about 1,700. Regret that is off by 23 % with FTPL is found nine times in ten; the laws have
+    # exact tests elsewhere.
     summary = dc.simulate(POLICIES, environment, 10_000, RUNS, seed=2_026, checkpoints=1).summary()
     for policy, (mean, error) in zip(POLICIES, cells, strict=True):
         ours, spread = summary["mean"][policy.label], summary["standard_error"][policy.label]
@@ -43,7 +44,8 @@ def test_follow_the_leader_collapses_only_against_an_adversary() -> None:
     ]
     assert benign["FollowTheLeader"] < 0.6 * benign["FTPL"]
     assert hostile["FollowTheLeader"] > 3 * hostile["FTPL"]
-    # Linear: almost half a unit per round, because the leader costs 1 and arm 0 costs about 0.55 on average.
+    # Linear: almost half a unit per round, because the leader costs 1 and arm 0 costs about 0.55 on
+    # average.
     assert hostile["FollowTheLeader"] > 0.3 * 10_000
 
 

@@ -290,5 +290,6 @@ def test_a_picture_has_its_own_margins_whatever_the_settings(settings: Any) -> N
     expected = draw(picture).axes[0].get_position().bounds
     with rc_context(settings):
         figure = draw(picture)
-        figure.draw_without_rendering()  # warns, which is an error here, if a layout has nothing to arrange
+        # warns, which is an error here, if a layout has nothing to arrange
+        figure.draw_without_rendering()
     assert figure.axes[0].get_position().bounds == expected

@@ -1,4 +1,6 @@
-"""Results are identical to the last bit for any threads, processes, blocks, interruptions and Dask workers."""
+"""Results are identical to the last bit for any threads, processes, blocks, interruptions and Dask
+workers.
+"""
 
 import errno
 import json
@@ -164,7 +166,8 @@ def test_sigkill_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     specification.write_text(SPECIFICATION)
     assert run(*command(specification, tmp_path / "whole")[3:]).exit_code == 0
     luck, out, kills = random.Random(0), tmp_path / "killed", 0
-    # Forked from a process that has loaded the package, because loading takes longer than the whole test.
+    # Forked from a process that has loaded the package, because loading takes longer than the whole
+    # test.
     forking = get_context("forkserver")
     forking.set_forkserver_preload(["decoupled.cli.main", "decoupled.cli.simulate"])
     monkeypatch.setattr(sys, "argv", command(specification, out)[2:])
@@ -332,7 +335,10 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """One cluster for all tests, because its three processes start slowly. The last test kills a worker."""
+    """One cluster for all tests, because its three processes start slowly.
+
+    The last test kills a worker.
+    """
     started = Cluster(tmp_path_factory.mktemp("cluster"))
     yield started
     started.stop()

@@ -60,7 +60,8 @@ def test_lists_sweep(tmp_path: Path) -> None:
             [dc.Ladder(rungs, prior=(1.0, 2.0, 3.0)) for rungs in ((0.5, 8.0), (1.0, 9.0))],
         ),
         (
-            'name = "Forgetting"\npolicy = [{ name = "FTPL", c = [1.0, 2.0] }, { name = "UCB1" }]\nperiod = [10, 20]',
+            'name = "Forgetting"\nperiod = [10, 20]\n'
+            'policy = [{ name = "FTPL", c = [1.0, 2.0] }, { name = "UCB1" }]',
             [
                 dc.Forgetting(each, period=n)
                 for each in (dc.FTPL(c=1.0), dc.FTPL(), dc.UCB1())
@@ -120,7 +121,8 @@ def test_a_recorded_log_next_to_the_specification(tmp_path: Path) -> None:
     path = tmp_path / "spec.toml"
     head, tail = 'horizon = 10\nruns = 2\n[[policy]]\nname = "FTPL"\n', 'name = "LossTable"\n'
     path.write_text(
-        f'{head}[[environment]]\n{tail}rows = "log.csv"\n[[environment]]\n{tail}rows = [[0.1, 0.9], [0.8, 0.2]]\n'
+        f'{head}[[environment]]\n{tail}rows = "log.csv"\n'
+        f"[[environment]]\n{tail}rows = [[0.1, 0.9], [0.8, 0.2]]\n"
     )
     recorded, means = (plan.environment for plan in read_specification(path))
     assert isinstance(recorded, dc.environments.LossTable)

@@ -1,4 +1,6 @@
-"""Late, lost and rare feedback: a simulation plays as a learner does with a heap of pending feedback."""
+"""Late, lost and rare feedback: a simulation plays as a learner does with a heap of pending
+feedback.
+"""
 
 import heapq
 import json
@@ -39,7 +41,8 @@ EASY = dc.environments.Bernoulli(rewards=[0.2, 0.5, 0.7])
 LADDER = dc.Ladder()
 BIASED = ((0.1, 0.5), (0.5, 0.9), (0.9, 0.1))
 
-# Plain Python plays all games, and Numba's code a few. DECOUPLED_TWINS=all compiles for all policies: `make twins`.
+# Plain Python plays all games, and Numba's code a few. DECOUPLED_TWINS=all compiles for all
+# policies: `make twins`.
 EVERY = os.environ.get("DECOUPLED_TWINS") == "all"
 
 
@@ -235,8 +238,8 @@ def estimates(
     ids=lambda each: each.label,
 )
 def test_estimates_are_unbiased(policy: dc.Policy, traffic: Traffic, share: float) -> None:
-    # Of 60 rounds, `share` are learned from. 4.5 standard errors: 3 arms in up to 9 cases raise a false alarm in 2e-4 of
-    # all seeds.
+    # Of 60 rounds, `share` are learned from. 4.5 standard errors: 3 arms in up to 9 cases raise a
+    # false alarm in 2e-4 of all seeds.
     found = estimates(policy, traffic, rounds=60, runs=1_000)
     expected = 60 * share * np.array([0.8, 0.5, 0.3])
     error = found.std(axis=0, ddof=1) / math.sqrt(len(found))
@@ -328,7 +331,8 @@ def test_pending_decisions_keep_what_their_updates_read() -> None:
     )
     room = pending_capacity(late_games.STRATA, 4, Traffic(delay=9), horizon=100)
     assert room == (10, OWN_FLOATS + 1 + 4, OWN_INTS + 4)
-    # Decision t (from 0) is made after max(0, t - 4) observations; those of the last four rounds are not learned.
+    # Decision t (from 0) is made after max(0, t - 4) observations; those of the last four rounds
+    # are not learned.
     found = estimates(Stamped(), Traffic(delay=4), rounds=20, runs=1)
     # A policy that forgets keeps the same.
     own = len(SHARED_SCALARS)

@@ -15,7 +15,7 @@ from decoupled.kernels.random.sampling import draw_both, total
 from decoupled.kernels.state import ROUND, SHARED_SCALARS, Layout, State
 from decoupled.simulation.cpu import run_streams
 from decoupled.testing import engine
-from decoupled.testing.case import Case
+from decoupled.testing.case import PolicyUnderTest
 
 SUM = len(SHARED_SCALARS)
 ESTIMATES, WEIGHTS = 0, 1
@@ -121,9 +121,8 @@ class Suspect(dc.Policy):
 
 def test_a_sound_policy_passes_and_what_is_none_is_refused() -> None:
     dc.testing.check_policy(Suspect())
-    engine.check_sound(
-        Case(dc.Ladder(), 5, 100, 0)
-    )  # `kept` names what the rungs will be judged with
+    # `kept` names what the rungs will be judged with.
+    engine.check_sound(PolicyUnderTest(dc.Ladder(), 5, 100, 0))
     with pytest.raises(dc.ParameterError, match=r"^policy = 3: is not a policy"):
         dc.testing.check_policy(3)  # type: ignore[arg-type]
     with pytest.raises(dc.ParameterError, match=r"^arms = 1"):
@@ -158,4 +157,4 @@ def test_a_broken_policy_is_told_what_is_wrong(mistake: str, message: str) -> No
 def test_an_engine_that_plays_otherwise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "run_streams", lambda seed, run: run_streams(seed, run + 1))
     with pytest.raises(dc.ContractError, match="part in round"):
-        testing.check_parity(testing.Case(Suspect(), 5, 1_000, 0))
+        testing.check_parity(testing.PolicyUnderTest(Suspect(), 5, 1_000, 0))

@@ -168,8 +168,8 @@ def test_what_passes_from_a_run_to_another_is_noticed(tmp_path: Path) -> None:
 
 def test_a_compiled_policy_that_gives_an_arm_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
     # Such a policy writes beyond its row of the plays: one row has too many, or none has enough.
-    def beyond(*given: Any) -> Any:
-        done = run_block(*given)
+    def beyond(*arguments: Any, **options: Any) -> Any:
+        done = run_block(*arguments, **options)
         done.plays[0, 0] -= 1
         return done
 

@@ -1,5 +1,6 @@
-"""Helpers that packages built on this one share: checked numbers, names, files written whole,
-optional packages.
+"""Helpers that packages built on this one share.
+
+They check numbers and names, write files whole, and import optional packages.
 """
 
 from .lazy import attach

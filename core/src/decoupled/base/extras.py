@@ -1,5 +1,6 @@
-"""Optional dependencies: what each extra brings, and an error that names the extra where one is
-missing.
+"""Optional dependencies: what each extra brings.
+
+If a package is missing, the error names its extra.
 """
 
 from collections.abc import Iterator
@@ -40,8 +41,9 @@ EXTRA_OF = {module: extra for extra, modules in _MODULES.items() for module in m
 
 @contextmanager
 def needed_for(purpose: str, otherwise: str = "") -> Iterator[None]:
-    """Wrap imports of optional packages: if one is missing, the error says what needs it, its
-    extra, and what else to do.
+    """Wrap imports of optional packages.
+
+    If one is missing, the error says what needs it, its extra, and what else to do.
 
     >>> with needed_for("a plot"):
     ...     import matplotlib

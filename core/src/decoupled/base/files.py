@@ -68,8 +68,9 @@ def replacing(
 
 
 def remove_abandoned(folder: Path, name: str | None = None) -> None:
-    """Remove the unfinished files of killed processes: those that were to become the file `name`,
-    or any.
+    """Remove the unfinished files of killed processes.
+
+    These are the files that were to become the file `name`, or any if it is None.
     """
     target = ".+" if name is None else re.escape(name)
     pattern = re.compile(rf"{re.escape(TEMPORARY)}{target}\.[0-9a-f]{{16}}")
@@ -80,8 +81,9 @@ def remove_abandoned(folder: Path, name: str | None = None) -> None:
 
 
 def _link(temporary: Path, target: Path) -> bool:
-    """Link a finished file to its name, which must not exist; return whether the file system has
-    links.
+    """Link a finished file to its name, which must not exist.
+
+    Return whether the file system has links.
     """
     try:
         os.link(temporary, target)
@@ -119,8 +121,9 @@ def with_checksum(body: bytes) -> bytes:
 
 
 def read_with_checksum(path: str | os.PathLike[str]) -> bytes | None:
-    """The body of a file that begins with its checksum; None if it is missing, truncated or
-    altered.
+    """The body of a file that begins with its checksum.
+
+    It is None if the file is missing, truncated or altered.
 
     >>> read_with_checksum("no such file") is None
     True

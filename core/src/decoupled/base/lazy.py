@@ -102,8 +102,9 @@ def _absolute(module: str, package: str) -> str:
 
 
 def _stub(package: str) -> str:
-    """The text of a package's stub. The package itself may not be imported yet; the one at the top
-    always is.
+    """The text of a package's stub.
+
+    The package itself may not be imported yet; the one at the top always is.
     """
     top, *below = package.split(".")
     path = os.path.join(sys.modules[top].__path__[0], *below, STUB)

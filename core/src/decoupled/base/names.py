@@ -1,5 +1,6 @@
-"""The names of experiments, tenants and tags: one rule, by which each is a segment of a path, a
-label and a file name.
+"""The names of experiments, tenants and tags.
+
+One rule makes each of them fit for a segment of a path, a label and a file name.
 """
 
 import re
@@ -39,8 +40,9 @@ LONGEST_LABEL = 30  # characters; longer labels are shortened
 
 
 def short_labels(descriptions: Sequence[Description]) -> list[str]:
-    """A name for each description in a legend or a table: different names for different
-    descriptions.
+    """A name for each description in a legend or a table.
+
+    Different descriptions have different names.
 
     A short label stays as it is. A long one keeps as many of its first parameters as fit; "…"
     stands for the others. If two would have the same name, both keep their labels.
@@ -75,8 +77,9 @@ def _call(name: str, parameters: Sequence[str]) -> str:
 
 
 def _changed_parameters(description: Description) -> list[str]:
-    """The parameters that are not at their defaults, as in a call; a description in it has its
-    short label.
+    """The parameters that are not at their defaults, as in a call.
+
+    A description among them has its short label.
     """
     texts = []
     for field in fields(description):  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
-"""Arrays as short text, for JSON: compressed bytes in base 64. Writing and reading them takes
-milliseconds.
+"""Arrays as short text, for JSON: compressed bytes in base 64.
+
+Writing and reading them takes milliseconds.
 """
 
 import base64
@@ -80,8 +81,9 @@ def seal(kind: str, version: int, content: dict[str, Any]) -> str:
 
 
 def unseal(text: str | bytes, kind: str, version: int, writer: str) -> dict[str, Any]:
-    """The content of a sealed text. Raise `StateError` unless the text is intact and of this
-    version.
+    """The content of a sealed text.
+
+    Raise `StateError` unless the text is intact and of this version.
 
     >>> unseal(seal("note", 1, {"a": 2}), "note", 1, "seal()")
     {'a': 2}

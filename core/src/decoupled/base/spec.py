@@ -1,6 +1,4 @@
-"""Frozen descriptions: values that print as the call that created them and survive a JSON round
-trip.
-"""
+"""Frozen descriptions, which print as their call and survive a JSON round trip."""
 
 import json
 from collections.abc import Container, Iterator
@@ -78,8 +76,9 @@ class Description:
 
     @property
     def label(self) -> str:
-        """A short name for tables and figures: the name, and the parameters that differ from their
-        defaults.
+        """A short name for tables and figures.
+
+        It is the name, with the parameters that differ from their defaults.
 
         >>> import decoupled as dc
         >>> dc.FTPL().label, dc.FTPL(c=4).label
@@ -175,8 +174,7 @@ class Description:
     @classmethod
     @contextmanager
     def forget_new(cls) -> Iterator[None]:
-        """Forget, at the end of the block, the names of classes of this family that were defined in
-        it.
+        """Forget the classes of this family that are defined in the block, at its end.
 
         It is for tests that define classes, so that other tests do not list them, or may use their
         names again.
@@ -204,8 +202,9 @@ class Description:
 
     @classmethod
     def examples(cls) -> tuple[Self, ...]:
-        """Examples to test the class with: usually the defaults, then one for each option that
-        changes the behaviour.
+        """Examples to test the class with.
+
+        Usually they are the defaults, then one for each option that changes the behaviour.
 
         The contract suite of this package runs every test with every example.
 

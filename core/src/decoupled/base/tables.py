@@ -1,5 +1,6 @@
-"""One reader of tables in files, for logs, losses and contexts: CSV with NumPy alone, Parquet with
-pyarrow.
+"""One reader of tables in files, for logs, losses and contexts.
+
+It reads CSV with NumPy alone, and Parquet with pyarrow.
 """
 
 import csv
@@ -143,8 +144,9 @@ def as_column(column: Any) -> Any:
 
 
 def as_numbers(cells: Sequence[str]) -> Floats | int:
-    """The cells of a CSV file as numbers, NaN where one is missing; the row of the first cell that
-    is a word.
+    """The cells of a CSV file as numbers, and the row of the first cell that is a word.
+
+    A missing cell is NaN.
 
     >>> as_numbers(("0.5", "", "True")), as_numbers(("0.5", "high"))
     (array([0.5, nan, 1. ]), 1)
@@ -159,8 +161,9 @@ def as_numbers(cells: Sequence[str]) -> Floats | int:
 
 
 def _number(cell: str) -> float | None:
-    """What a cell means as a number: NaN if it is missing, 1 or 0 for a truth value, None for a
-    word.
+    """What a cell means as a number.
+
+    It is NaN if it is missing, 1 or 0 for a truth value, and None for a word.
     """
     if cell in _BOOLEANS:
         return float(_BOOLEANS[cell])
@@ -174,8 +177,9 @@ def _number(cell: str) -> float | None:
 
 
 def as_values(cells: Iterable[Any]) -> list[Any]:
-    """The cells of a CSV file as what they all are: truth values, numbers or texts, None where one
-    is missing.
+    """The cells of a CSV file as truth values, numbers or texts, whichever they all are.
+
+    A missing cell is None.
 
     >>> as_values(("3", "", "4")), as_values(("True", "False")), as_values(("law", "3"))
     ([3.0, None, 4.0], [True, False], ['law', '3'])

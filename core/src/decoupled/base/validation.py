@@ -63,8 +63,9 @@ def is_missing(value: object) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a real number or a boolean, including very large numbers, NaN and
-    infinities.
+    """Whether a value is a real number or a boolean.
+
+    Very large numbers, NaN and infinities are real numbers, too.
     """
     return isinstance(value, Real) or as_loss(value) is not None
 

@@ -1,5 +1,6 @@
-"""Embeddings and texts as a few numbers, by a fixed projection: what a contextual policy can learn
-from of a prompt.
+"""Embeddings and texts as a few numbers, by a fixed projection.
+
+A contextual policy can learn from these numbers of a prompt.
 """
 
 from functools import cache
@@ -21,8 +22,9 @@ _BUCKET = np.uint64(52)  # the first 12 of 64 bits: 4,096 buckets
 
 
 def project(vector: Any, numbers: int = 16) -> list[float]:
-    """An embedding as a few numbers: sums of the vector, scaled to length 1, with fixed random
-    signs.
+    """An embedding as a few numbers.
+
+    They are sums of the vector, scaled to length 1, with fixed random signs.
 
     Distances survive roughly (Johnson and Lindenstrauss). The signs are those of SHAKE-128, so they
     are the same everywhere, and fewer numbers are the first of more. Numbers are rounded to six
@@ -58,8 +60,9 @@ def project(vector: Any, numbers: int = 16) -> list[float]:
 
 
 def hash_text(text: str, numbers: int = 16) -> list[float]:
-    """A text as a few numbers, without a model: its groups of 3, 4 and 5 characters, hashed,
-    counted and projected.
+    """A text as a few numbers, without a model.
+
+    Its groups of 3, 4 and 5 characters are hashed, counted and projected.
 
     Texts that share words and endings are close, whatever they mean. Case and spaces do not count,
     nor does what follows after 10,000 characters. The hash is fixed, so machines agree up to

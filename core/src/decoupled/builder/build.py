@@ -1,5 +1,6 @@
-"""Compile everything in several processes, link it, and write the manifest. An interrupted build
-goes on where it was.
+"""Compile everything in several processes, link it, and write the manifest.
+
+An interrupted build goes on where it was.
 """
 
 import gc
@@ -59,8 +60,9 @@ class Progress:
 
 
 class Built(NamedTuple):
-    """The result of a group: rows of the manifest, omitted functions with the reason, and processor
-    time in seconds.
+    """The result of a group.
+
+    It has rows of the manifest, omitted functions with the reason, and processor time in seconds.
     """
 
     label: str
@@ -91,8 +93,9 @@ class BuildCache(NamedTuple):
             write_atomically(self._path(family), with_checksum(pickle.dumps((built, objects))))
 
     def restore(self, family: Sequence[str], scratch: Path) -> list[Built] | None:
-        """What was built of a family, with its objects put back into `scratch`; None if it was not
-        kept.
+        """What was built of a family, or None if it was not kept.
+
+        Its objects are put back into `scratch`.
         """
         body = read_with_checksum(self._path(family))
         if body is None:
@@ -115,8 +118,9 @@ class UnbuiltError(Exception):
 
 
 def wanted() -> tuple[str, ...]:
-    """The processors to build for: all kinds, or only this one if the environment variable is
-    "here".
+    """The processors to build for.
+
+    These are all kinds, or only this one if the environment variable is "here".
     """
     if os.environ.get(load.SWITCH, "").lower() == "here":
         return runnable()[:1] or targets()
@@ -173,8 +177,9 @@ def build(
 
 
 def is_built(folder: Path = load.FOLDER) -> bool:
-    """Whether the folder already has what `build` would write, or the same for more kinds of
-    processors.
+    """Whether the folder already has what `build` would write.
+
+    It may also have the same for more kinds of processors.
     """
     try:
         load.load(folder)
@@ -187,8 +192,9 @@ def is_built(folder: Path = load.FOLDER) -> bool:
 
 
 def renew_digests(folder: Path = load.FOLDER) -> None:
-    """Note the sources as they are now: only comments and docstrings have changed since the folder
-    was built.
+    """Note the sources as they are now.
+
+    Only comments and docstrings have changed since the folder was built.
     """
     manifest = load.read_manifest(folder)
     if manifest["digest"] != source_digest(*COMPILED):
@@ -329,7 +335,7 @@ def _compile_group(name: str, scratch: Path, kinds: tuple[str, ...], shared: lis
     for export in source.exports:
         symbol = f"decoupled_{hashlib.sha256(export.name.encode()).hexdigest()[:16]}"
         held = None if export.held is None else Shared(*export.held, f"{symbol}_shared")
-        elsewhere = [other for other in shared if other.part not in export.inlines]
+        elsewhere = [other for other in shared if other.step not in export.inlines]
         try:
             wrapper = wrap(export.function, types_of(export.arguments))
             objects = objects_of(wrapper, symbol, kinds, held, elsewhere)

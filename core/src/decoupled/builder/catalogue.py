@@ -33,7 +33,8 @@ ARMS = 2  # in the sample arguments; the code is the same for any number
 COMMON = "what all policies share"
 # A million arms are rare, and this takes as long to compile as six other policies.
 COMPILED_ON_FIRST_USE = (strata.Params,)
-# Whose simulations with late feedback ship. Those of the other policies, which nobody serves, are compiled on first use.
+# Whose simulations with late feedback ship. Those of the other policies, which nobody serves, are
+# compiled on first use.
 WITH_LATE_FEEDBACK = ("CentredFTPL", "Exp3", "FTPL", "Ladder", "TsallisINF")
 
 
@@ -43,10 +44,11 @@ class Export(NamedTuple):
     name: str
     function: Any
     arguments: tuple[Any, ...]
-    # A function of the policy that this one calls, with its field in `Functions`. What is compiled after it, here and in
-    # the groups of the same family, calls the same code.
+    # A function of the policy that this one calls, with its field in `Functions`. What is compiled
+    # after it, here and in the groups of the same family, calls the same code.
     held: tuple[str, Any] | None = None
-    # The fields whose functions are copied into this one all the same, which takes longer to compile and runs faster.
+    # The fields whose functions are copied into this one all the same, which takes longer to
+    # compile and runs faster.
     inlines: tuple[str, ...] = ()
 
 
@@ -65,12 +67,12 @@ def adversaries() -> tuple[Adversary, ...]:
 
 def policies() -> list[Policy]:
     """One policy for each form of compiled functions that ships."""
-    known = Policy.known()  # looks at every installed package
+    policy_types = Policy.known()  # looks at every installed package
     shipped: dict[Any, Policy] = {}
     for name in sorted(
         Policy.homes.keys() - {Forgetting.__name__}
     ):  # which has the code of its policy
-        for policy in known[name].forms():
+        for policy in policy_types[name].forms():
             if policy.params_type not in COMPILED_ON_FIRST_USE:
                 shipped.setdefault(policy.params_type, policy)
     return list(shipped.values())
@@ -83,8 +85,8 @@ def names() -> list[str]:
 
 def families() -> list[list[str]]:
     """The names of groups that share most callees; one process compiles a family, in this order."""
-    # The contextual ladder calls the functions of the ladder. These take longest, so they come first: no process then
-    # waits for another at the end.
+    # The contextual ladder calls the functions of the ladder. These take longest, so they come
+    # first: no process then waits for another at the end.
     ladders = (ladder.Params, contextual.Params)
     together = sorted(
         (policy for policy in policies() if policy.params_type in ladders),
@@ -104,7 +106,9 @@ def group(name: str) -> Group:
 
 
 def _common() -> Group:
-    numbers, table, nodes = np.zeros(ARMS), np.zeros((ARMS, ARMS)), winner_law.grid(ARMS, 2.0, True)
+    numbers = np.zeros(ARMS)
+    table = np.zeros((ARMS, ARMS))
+    nodes = winner_law.grid(ARMS, 2.0, True)
     ints = np.zeros(ARMS, np.int64)
     state = FTPL().layout.new_state(ARMS)
     # Only the functions listed here have a name in the library.
@@ -128,13 +132,15 @@ def _common() -> Group:
         (feedback_delay._copy, (state, _queue(), 0, False)),
     )
     exports = [Export(name_of(function), function, arguments) for function, arguments in functions]
-    for each in adversaries():
-        kind, arguments = name_of(each.params_type), (each.params(), each.memory(), 0)
-        losses, note = each.functions
+    for adversary in adversaries():
+        kind = name_of(adversary.params_type)
+        arguments = (adversary.params(), adversary.memory(), 0)
+        losses, note = adversary.functions
         exports.append(Export(full_name(name_of(losses), kind), losses, (*arguments, numbers)))
         exports.append(Export(full_name(name_of(note), kind), note, (*arguments, 0)))
     built_from = {
-        name_of(each.params_type): [*map(name_of, each.functions)] for each in adversaries()
+        name_of(adversary.params_type): [name_of(function) for function in adversary.functions]
+        for adversary in adversaries()
     }
     return Group(COMMON, tuple(exports), built_from)
 
@@ -158,7 +164,7 @@ def _of_policy(policy: Policy) -> Group:
 
 
 def _table_loops(policy: Policy) -> Iterator[Export]:
-    """The loops over a table of losses: with feedback in the same round, and with late feedback if that ships."""
+    """The loops over a table of losses: with prompt feedback, and with late if that ships."""
     world = TableWorld(_table(), 0, _stream(), _stream())
     often = ("decide", "update")  # what runs every round
     yield _loop(policy, world, Direct())._replace(inlines=often)
@@ -179,7 +185,7 @@ def _loop(policy: Policy, world: Any, feedback: Any) -> Export:
         regret=np.zeros(1),
         plays=np.zeros((2, ARMS), np.int64),
     )
-    kinds = (name_of(type(part)) for part in (run.params, world, feedback))
+    kinds = (name_of(type(argument)) for argument in (run.params, world, feedback))
     return Export(full_name(name_of(play_rounds), *kinds), play_rounds, (run,))
 
 
@@ -187,9 +193,9 @@ def _entry_points(policy: Policy) -> Iterator[Export]:
     kind = policy.params_type
     flat = (np.array(policy.params(), np.float64), *policy.layout.new_state(ARMS))
     arguments = Entries(flat, (*flat, _stream()), (*flat, 0, 1.0, 1.0))  # type: ignore[arg-type]
-    for part, function in compiled_entries(kind)._asdict().items():
-        held = part, getattr(policy.functions, part)
-        yield Export(full_name(part, name_of(kind)), function, getattr(arguments, part), held)
+    for step, function in compiled_entries(kind)._asdict().items():
+        held = step, getattr(policy.functions, step)
+        yield Export(full_name(step, name_of(kind)), function, getattr(arguments, step), held)
 
 
 def _betting() -> tuple[Observed, ArmTotals, PairTotals]:

@@ -116,8 +116,9 @@ def _array(context: Any, builder: Any, block: Any, kind: Any, at: int) -> Any:
 
 
 def _writer(returns: list[str], at: int) -> Any:
-    """An intrinsic that writes a result to a block at byte `at`, and records its kinds in
-    `returns`.
+    """An intrinsic that writes a result to a block at byte `at`.
+
+    It records the kinds of the result in `returns`.
     """
 
     @intrinsic  # type: ignore[untyped-decorator]
@@ -211,7 +212,7 @@ class UnsuitableError(Exception):
 class Shared(NamedTuple):
     """A compiled function that one object holds for others, which call it under this name."""
 
-    part: str  # init, decide or update
+    step: str  # init, decide or update
     function: Any
     symbol: str
 
@@ -263,7 +264,7 @@ def objects_of(
     if held is not None:
         text = _apart(text, held)
         shown.add(held.symbol)
-    module = _whole(text, compiled.fndesc.llvm_func_name, symbol, shown)
+    module = _linked_module(text, compiled.fndesc.llvm_func_name, symbol, shown)
     triple = triple or llvm.get_process_triple()
     module.triple = triple
     module.data_layout = str(_machine(targets[0], triple).target_data)
@@ -312,8 +313,9 @@ def _machine(target: str, triple: str) -> Any:
 
 
 def _definition(text: str, function: Any) -> "re.Match[str] | None":
-    """The definition of a function in the text of a module, in parts: its type, name, arguments and
-    body.
+    """The definition of a function in the text of a module.
+
+    Its groups are the type, the name, the arguments and the body.
     """
     overloads = function.dispatcher.overloads.values()
     names = [overload.fndesc.llvm_func_name for overload in overloads]
@@ -345,9 +347,10 @@ def _without(text: str, other: Shared) -> str:
     return changed.replace(name, other.symbol)
 
 
-def _whole(text: str, name: str, symbol: str, shown: set[str]) -> Any:
-    """A module with a function and everything that it calls; only functions that are `shown` can be
-    called from outside.
+def _linked_module(text: str, name: str, symbol: str, shown: set[str]) -> Any:
+    """A module with a function and everything that it calls.
+
+    Only functions that are `shown` can be called from outside.
     """
     helper = "declare i32 @numba_attempt_nocopy_reshape("
     if helper in text:

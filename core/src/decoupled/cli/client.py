@@ -1,5 +1,6 @@
-"""Talks to a running service from the shell: `decoupled client`. What a command needs is imported
-when it runs.
+"""Talks to a running service from the shell: `decoupled client`.
+
+What a command needs is imported when it runs.
 """
 
 import json
@@ -89,8 +90,9 @@ def connected(url: str, key_file: Path | None) -> "Client":
 def service_command(
     name: str, arguments: Container[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of `decoupled client`: it gets --url and --key-file, and is called with a
-    client as `service`.
+    """Make a command of `decoupled client`.
+
+    It gets --url and --key-file, and is called with a client as `service`.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -299,8 +301,9 @@ def client_feedback(
         float | None, option("The cost of exploring and judging, for a money budget.")
     ] = None,
 ) -> None:
-    """Send the loss, or the reward, of the arm that a decision *explored*, or which of its arms did
-    better.
+    """Send the loss or reward of the arm that a decision *explored*, or a preference.
+
+    A preference says which of its arms did better.
     """
     from ..client.errors import wrong_feedback
 
@@ -414,8 +417,9 @@ def client_gate(
     margin: Annotated[float, option("How much higher its mean loss may be.")] = 0.0,
     as_json: AsJson = False,
 ) -> None:
-    """Say whether an arm is shown to be no worse by more than a margin: exit status 0 if so, 1 if
-    not, or not yet.
+    """Say whether an arm is shown to be no worse by more than a margin.
+
+    The exit status is 0 if so, and 1 if not, or not yet.
     """
     gate = service.gate(name, arm, against=against, margin=margin)
     show(gate, None if as_json else gate["text"])

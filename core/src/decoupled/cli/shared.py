@@ -17,8 +17,9 @@ def with_parameters_of(
     filled: str,
     added: Sequence[inspect.Parameter],
 ) -> Callable[..., None]:
-    """Give `run` the signature of `command`, without the parameter that it fills in itself, and
-    with the added ones.
+    """Give `run` the signature of `command`, and the added parameters.
+
+    The parameter that `run` fills in itself is left out.
 
     >>> def command(service: object, name: str) -> None: ...
     >>> run = lambda **values: None

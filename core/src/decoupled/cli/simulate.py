@@ -86,11 +86,11 @@ def estimate(plans: Sequence[Plan], workers: int | None, device: str = "cpu") ->
         where = " and ".join(device.name for device in devices())
         plans = [replace(plan, device=device) for plan in plans]
     lines = []
-    whole = 0.0
+    all_seconds = 0.0
     for plan in plans:
         seconds = sum(_seconds_a_round(plan, number) for number in range(len(plan.policies)))
         seconds *= plan.runs * plan.horizon / count
-        whole += seconds
+        all_seconds += seconds
         size = plan.block_size() if plan.device == "cpu" else block_size(plan, devices())
         blocks = plan.block_count(size)
         lines += [
@@ -99,7 +99,7 @@ def estimate(plans: Sequence[Plan], workers: int | None, device: str = "cpu") ->
             f"    {plan.runs:,} runs of {plan.horizon:,} rounds each, seed {plan.seed}, "
             f"{len(plan.checkpoints)} checkpoints, {blocks} blocks: about {duration(seconds)}",
         ]
-    return "\n".join([*lines, f"In total about {duration(whole)} on {where}."])
+    return "\n".join([*lines, f"In total about {duration(all_seconds)} on {where}."])
 
 
 def _seconds_a_round(plan: Plan, policy: int, budget: float = 0.2) -> float:
@@ -108,10 +108,10 @@ def _seconds_a_round(plan: Plan, policy: int, budget: float = 0.2) -> float:
         return _seconds_on_device(plan, policy)
     rounds = min(plan.horizon, 1_000)
     arguments = (plan.policies[policy], plan.environment, rounds, np.array([rounds]), plan.seed)
-    run_block(*arguments, 0, 1, plan.traffic)  # compile
+    run_block(*arguments, range(1), traffic=plan.traffic)  # compile
     start, runs = time.perf_counter(), 0
     while time.perf_counter() - start < budget:
-        run_block(*arguments, runs, runs + 1, plan.traffic)
+        run_block(*arguments, range(runs, runs + 1), traffic=plan.traffic)
         runs += 1
     return (time.perf_counter() - start) / (runs * rounds)
 
@@ -124,17 +124,18 @@ def _seconds_on_device(plan: Plan, policy: int) -> float:
     devices = devices_for(plan)
     rounds = min(plan.horizon, 1_000)
     runs = block_size(plan, devices)
-    arguments = (plan.policies[policy], plan.environment, rounds, np.array([rounds]), plan.seed, 0)
-    run_block_on(devices[0], *arguments, 1, plan.traffic)  # compile
+    arguments = (plan.policies[policy], plan.environment, rounds, np.array([rounds]), plan.seed)
+    run_block_on(*arguments, range(1), device=devices[0], traffic=plan.traffic)  # compile
     start = time.perf_counter()
-    run_block_on(devices[0], *arguments, runs, plan.traffic)
+    run_block_on(*arguments, range(runs), device=devices[0], traffic=plan.traffic)
     return (time.perf_counter() - start) / (runs * rounds)
 
 
 @contextmanager
 def dask_executor(address: str | None) -> Iterator[tuple[Executor | None, int | None]]:
-    """The executor of a Dask cluster and its number of threads, or None for both without an
-    address.
+    """The executor of a Dask cluster and its number of threads.
+
+    Both are None without an address.
     """
     if address is None:
         yield None, None

@@ -14,8 +14,9 @@ LOOK_EVERY = 5.0  # seconds
 
 
 def wait_for_decision(service: "Client", name: str) -> dict[str, Any]:
-    """The verdict of an experiment once it is decided. What it says until then goes to the standard
-    error.
+    """The verdict of an experiment once it is decided.
+
+    What it says until then goes to the standard error.
     """
     last_text = None
     while True:
@@ -84,8 +85,9 @@ OVERLAP = (
 
 
 def _evidence_now(verdict: dict[str, Any]) -> str:
-    """How far the evidence now bears out what was decided, and whether a gate can therefore say
-    something else.
+    """How far the evidence now bears out what was decided.
+
+    If it no longer does, a gate can say something else.
     """
     round_ = f"Decided at round {verdict['decided_at']:,}"
     level = f"{100.0 * min(verdict['sure'], 0.9999):.4g} %"
@@ -209,12 +211,14 @@ def _judge(report: dict[str, Any]) -> list[str]:
 
 
 def _regret(regret: dict[str, float], arm: object) -> str:
-    low, high = (_more(regret[end]) for end in ("low", "high"))
-    cost = f"what was exploited cost {_more(regret['estimate'])} in all (from {low} to {high})"
+    low, high = (_more_or_less(regret[end]) for end in ("low", "high"))
+    cost = (
+        f"what was exploited cost {_more_or_less(regret['estimate'])} in all (from {low} to {high})"
+    )
     return f"Compared with always using {arm}, {cost}."
 
 
-def _more(value: float) -> str:
+def _more_or_less(value: float) -> str:
     return f"{_number(abs(value))} {'less' if value < 0.0 else 'more'}"
 
 

@@ -28,8 +28,9 @@ P = ParamSpec("P")
 def awaited(
     method: Callable[Concatenate[Client, P], T],
 ) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, T]]:
-    """A method of `Client` to await. It describes an exchange and has `_run` perform it, which is
-    awaited here.
+    """A method of `Client` to await.
+
+    It describes an exchange and has `_run` perform it, which is awaited here.
     """
 
     @wraps(method)
@@ -41,8 +42,9 @@ def awaited(
 
 
 class AsyncClient(BaseClient[httpx.AsyncClient]):
-    """A client whose calls are awaited. It takes the same arguments and has the same methods as
-    `Client`.
+    """A client whose calls are awaited.
+
+    It takes the same arguments and has the same methods as `Client`.
 
     >>> AsyncClient("http://127.0.0.1:8000", outbox="outbox")
     AsyncClient('http://127.0.0.1:8000')

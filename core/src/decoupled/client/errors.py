@@ -128,8 +128,9 @@ class Loading(ServiceError, status=503, title="Loading"):  # noqa: N818
 
 
 class NotCompiled(ServiceError, title="Compilation failed"):  # noqa: N818
-    """The policy of an experiment does not compile on this machine, so it can neither decide nor
-    learn.
+    """The policy of an experiment does not compile on this machine.
+
+    So the experiment can neither decide nor learn.
     """
 
 
@@ -145,8 +146,9 @@ def wrong_feedback(
     loss: str = "loss",
     reward: str = "reward",
 ) -> tuple[str, str] | None:
-    """The rule and the remedy for feedback without exactly one of loss, reward and preference; None
-    if it has one.
+    """The rule and the remedy for feedback without exactly one of its three kinds.
+
+    These are loss, reward and preference. Return None if it has one of them.
 
     Args:
         has_loss: whether a loss is given.
@@ -195,8 +197,9 @@ class Unreachable(ServiceError, status=503, title="The service cannot be reached
 
 
 class Undelivered(NamedTuple):
-    """Feedback to deliver: the loss or the reward of the arm that a decision explored, or a
-    preference.
+    """Feedback to deliver.
+
+    It is the loss or the reward of the arm that a decision explored, or a preference.
 
     Attributes:
         decision: the id of the decision.

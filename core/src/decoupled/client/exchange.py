@@ -116,8 +116,9 @@ class CompileWait:
         return time.monotonic() >= self._deadline
 
     def pause(self, seconds: float, reason: str) -> float:
-        """Seconds to wait: those that the service asks for, with jitter so that clients do not
-        return at once.
+        """Seconds to wait: those that the service asks for, and some more at random.
+
+        So clients do not all return at once.
         """
         if not self._notified:
             self._endpoint.notify(reason)
@@ -126,8 +127,9 @@ class CompileWait:
 
 
 def send(request: ApiRequest, endpoint: Endpoint) -> Exchange[httpx.Response]:
-    """Send a request until it succeeds; raise the error if it is not temporary, or after the last
-    attempt.
+    """Send a request until it succeeds.
+
+    Raise the error if it is not temporary, or after the last attempt.
     """
     target = f"{request.method} {endpoint.url}{request.url}"
     # Every attempt carries the same id: the log of the service shows them together.

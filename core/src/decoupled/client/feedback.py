@@ -1,5 +1,6 @@
-"""Feedback: checked before it is sent, sent in batches, and kept in an outbox until it is
-delivered.
+"""Feedback, which waits in an outbox until it is delivered.
+
+It is checked before it is sent, and sent in batches.
 """
 
 import hashlib
@@ -70,8 +71,9 @@ class Outbox:
         return [item for _, _, item in sorted(dated_items)]
 
     def add(self, item: Undelivered) -> None:
-        """Keep an item. If the outbox has a folder, the item is flushed to disk before this
-        returns.
+        """Keep an item.
+
+        If the outbox has a folder, the item is flushed to disk before this returns.
 
         Two different losses for one decision cannot both be right: the second raises, and the first
         is kept.
@@ -146,8 +148,10 @@ NOT_DELIVERED = (
 
 
 def checked_item(item: Undelivered) -> Undelivered:
-    """Feedback that has exactly one of loss, reward and preference, or what a judge said and at
-    most one; as plain numbers.
+    """Checked feedback, as plain numbers.
+
+    It has exactly one of loss, reward and preference; or what a judge said, and at most one of
+    them.
     """
     has_loss = item.loss is not None
     has_reward = item.reward is not None

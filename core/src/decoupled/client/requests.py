@@ -312,15 +312,15 @@ def _by_text(by_arm: Mapping[Any, float]) -> dict[str, float]:
     return {str(arm): value for arm, value in by_arm.items()}
 
 
-def _body(fields: Json, options: Mapping[str, Any], known: frozenset[str]) -> Json:
+def _body(fields: Json, options: Mapping[str, Any], option_names: frozenset[str]) -> Json:
     """These fields and options, as JSON takes them, without those that are None.
 
     The service has a default for everything else.
     """
     for name in options:
-        if name not in known:
+        if name not in option_names:
             raise TypeError(
-                f"unexpected keyword argument {name!r}; known are {', '.join(sorted(known))}"
+                f"unexpected keyword argument {name!r}; known are {', '.join(sorted(option_names))}"
             )
     body = {}
     for name, value in {**fields, **options}.items():

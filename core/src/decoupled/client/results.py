@@ -31,8 +31,9 @@ def format_of(file: FilePath, format: str | None = None) -> Format:
 
 
 def write_log(file: FilePath, content: bytes, *, overwrite: bool) -> None:
-    """Write a log whole or not at all. A pipe or a device is written to, since it cannot be
-    replaced.
+    """Write a log whole or not at all.
+
+    A pipe or a device is written to, since it cannot be replaced.
     """
     if os.path.exists(file) and not os.path.isfile(file):
         Path(file).write_bytes(content)

@@ -208,8 +208,9 @@ class Client(BaseClient[httpx.Client]):
         return answer
 
     def pin(self, name: str, arm: Arm) -> dict[str, Any]:
-        """Exploit this arm in every decision from now on: the kill switch. Exploring and learning
-        continue.
+        """Exploit this arm in every decision from now on: the kill switch.
+
+        Exploring and learning continue.
 
         Args:
             name: the name of the experiment.
@@ -367,8 +368,9 @@ class Client(BaseClient[httpx.Client]):
         reward: float | None = None,
         preference: Preference | None = None,
     ) -> RemoteDecision:
-        """Send the label of a decision that was judged and wants one: the true loss of the arm that
-        it *explored*.
+        """Send the true loss of the arm that a judged decision *explored*.
+
+        This is the label of a decision that wants one.
 
         Give exactly one of `loss`, `reward` and `preference`. The same label twice counts once. It
         does not go to an outbox.
@@ -409,8 +411,9 @@ class Client(BaseClient[httpx.Client]):
         high: float | None = None,
         keep_days: float = 7.0,
     ) -> dict[str, Any]:
-        """Keep the two answers of a decision that was judged and awaits a label, until a person has
-        seen them.
+        """Keep the two answers of a judged decision until a person has seen them.
+
+        The decision awaits a label.
 
         Remove what is private first. No log, export or backup has them.
 
@@ -483,8 +486,9 @@ class Client(BaseClient[httpx.Client]):
         return answer
 
     def verdict(self, name: str) -> dict[str, Any]:
-        """Return which arm is best, as far as that is decided, with the mean loss of each arm and
-        the regret.
+        """Return which arm is best, with the mean loss of each arm and the regret.
+
+        It says only what is decided by the evidence so far.
 
         Everything holds at every moment at once, so look as often as you like, and stop whenever
         you like.
@@ -559,8 +563,9 @@ class Client(BaseClient[httpx.Client]):
         write_log(file, content, overwrite=overwrite)
 
     def learner(self, name: str) -> str:
-        """Return what an experiment has learned, with its random stream, as the text that
-        `Learner.from_json` reads.
+        """Return what an experiment has learned, with its random stream.
+
+        `Learner.from_json` reads this text.
 
         That learner continues bit for bit. Pending decisions are not part of it.
 
@@ -586,8 +591,9 @@ class Client(BaseClient[httpx.Client]):
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """Send any request of the API, for what has no method here, and return the JSON of its
-        answer.
+        """Send any request of the API, and return the JSON of its answer.
+
+        Use it for what has no method here.
 
         It waits, tries again and raises errors like every other call. A lost answer is asked for
         again, so a request has to mean the same twice: for one that does not, such as a decision,

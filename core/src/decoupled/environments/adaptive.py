@@ -36,8 +36,9 @@ def alternating_note(params: AlternatingParams, memory: Memory, t: int, exploit:
 
 @dataclass(frozen=True)
 class AdaptiveAlternating(Adversary):
-    """Fixed gaps with levels that react: (0, gap) after a wrong arm was exploited, (1 - gap, 1)
-    after the best one.
+    """Fixed gaps with levels that react to what is exploited.
+
+    The losses are (0, gap) after a wrong arm was exploited, and (1 - gap, 1) after the best one.
 
     The mean losses are those of `Alternating`, and one arm is best in every round. So this is the
     paper's stochastically constrained regime with an adversary that sees what is exploited. A
@@ -83,8 +84,9 @@ class PunishParams(NamedTuple):
 
 @compiled
 def punish_losses(params: PunishParams, memory: Memory, t: int, out: Floats) -> None:
-    """Fill the losses; `memory.ints` holds the plays of the window as a ring, then each arm's count
-    among them.
+    """Fill the losses.
+
+    `memory.ints` holds the plays of the window as a ring, then each arm's count among them.
     """
     window = int(params.window)
     arms = len(out)

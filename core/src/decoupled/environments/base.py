@@ -69,9 +69,7 @@ class Adversary(Environment):
     functions: ClassVar[AdversaryFunctions]
 
     def params(self) -> Any:
-        """The parameters as a tuple of floats, for compiled code: those that `params_type` names,
-        unless overridden.
-        """
+        """The parameters for compiled code: those that `params_type` names, unless overridden."""
         return self.params_type(*(float(getattr(self, name)) for name in self.params_type._fields))
 
     def memory(self) -> Memory:
@@ -86,8 +84,9 @@ class Adversary(Environment):
 
 
 def set_gap_below_level(environment: Environment, remedy: str) -> None:
-    """Validate `level`, the loss of most arms, and `gap`, by which one is better; `remedy` is for
-    the gap.
+    """Validate `level`, the loss of most arms, and `gap`, by which one is better.
+
+    `remedy` is for the gap.
     """
     level = set_number(environment, "level", 0.0, 1.0, "the default is 0.5")
     gap = set_number(environment, "gap", 0.0, 1.0, remedy)

@@ -25,8 +25,9 @@ _KINDS = "text, a number, True, False or None"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ContextTable(Recorded):
-    r"""Requests with a context: a row holds the loss of every arm, and what was known before the
-    decision.
+    r"""Requests with a context.
+
+    A row holds the loss of every arm, and what was known before the decision.
 
     Losses are played back as they are. Contextual policies and `baselines` see the context; other
     policies are blind to it, so all can be compared in one call. Results also have the regret
@@ -247,8 +248,9 @@ def _checked_segments(segments: Any, context: Mapping[str, tuple[object, ...]]) 
 def check_columns(
     context: Mapping[str, tuple[object, ...]], segments: Iterable[str], numbers: Iterable[str] = ()
 ) -> None:
-    """Raise an error unless these are columns whose values may make segments, and columns of
-    numbers.
+    """Check the columns for segments, and those of numbers.
+
+    The values of the former must suit as segments.
     """
     for name in segments:
         for row, value in enumerate(_column("segments", name, context)):

@@ -1,5 +1,6 @@
-"""Losses given as a table: arrays, or a recorded log in a CSV or Parquet file, every cell of which
-is checked.
+"""Losses that are a table: arrays, or a recorded log in a CSV or Parquet file.
+
+Every cell is checked.
 """
 
 import hashlib

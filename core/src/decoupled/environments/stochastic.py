@@ -1,5 +1,7 @@
-"""Environments that do not react: fixed rewards, a best arm that drifts, fixed gaps at changing
-levels, a large catalogue.
+"""Environments that do not react to what is played.
+
+They have fixed rewards, a best arm that drifts, fixed gaps at changing levels, or a large
+catalogue.
 """
 
 import math

@@ -113,8 +113,9 @@ def pick_lowest(state: State, row: int, stream: Words) -> int:
 
 
 def lowest_law(state: State, row: int) -> Floats:
-    """The law of `pick_lowest`: uniform over the arms with the lowest value; `find_lowest` has an
-    example.
+    """The law of `pick_lowest`: uniform over the arms with the lowest value.
+
+    `find_lowest` has an example.
 
     Args:
         state: the state.

@@ -1,5 +1,6 @@
-"""Add observations to the sums of confidence sequences: the moments of each arm, and what bets on
-pairs of arms won.
+"""Add observations to the sums of confidence sequences.
+
+These are the moments of each arm, and what bets on pairs of arms have won.
 
 `decoupled.inference.sums` says what the moments are, and `decoupled.inference.pairs` what is bet.
 """
@@ -59,8 +60,9 @@ class Observed(NamedTuple):
 
 
 class ArmTotals(NamedTuple):
-    """The sums of each arm, and those of all: counts of rounds; moments of what was exploited, and
-    a level of losses.
+    """The sums of each arm, and those of all arms together.
+
+    The latter are counts of rounds, the moments of what was exploited, and a level of losses.
     """
 
     moments: Floats
@@ -92,8 +94,9 @@ class PairTotals(NamedTuple):
 
 @compiled
 def add_observations(seen: Observed, arms: ArmTotals, pairs: PairTotals, start: int) -> int:
-    """Add the observations from `start` on, until the bets on a pair have won enough; return the
-    next one to add.
+    """Add the observations from `start` on, until the bets on a pair have won enough.
+
+    Return the number of the next observation to add.
     """
     for n in range(start, len(seen.rows)):
         _add_to_arms(seen, arms, n)
@@ -134,10 +137,10 @@ def _add_to_arms(seen: Observed, arms: ArmTotals, n: int) -> None:
     _add(arms.moments[explore], PLAIN, loss, gain)
     if exploit >= 0:
         arms.counts[exploit, USED] += 1
-    whole = row[WHOLE] == 1
+    is_whole = row[WHOLE] == 1
     if row[WEIGHTED] == 1:
-        _add(arms.moments[explore], COMPARABLE if whole else OTHER, weight * loss, weight * gain)
-        if whole:
+        _add(arms.moments[explore], COMPARABLE if is_whole else OTHER, weight * loss, weight * gain)
+        if is_whole:
             arms.rounds[ROUNDS] += 1
     if row[SERVES] == 0:
         return
@@ -148,7 +151,7 @@ def _add_to_arms(seen: Observed, arms: ArmTotals, n: int) -> None:
         served_loss, served_gain = same * loss, same * gain
     arms.rounds[SERVED_ROUNDS] += 1
     _add(arms.flow, SERVED, served_loss, served_gain)
-    if not (whole and row[WEIGHTED] == 1):
+    if not (is_whole and row[WEIGHTED] == 1):
         return
     # "Loss of an arm minus loss of the exploited arm", and its opposite, for every arm. Both are
     # written as a loss plus a gain minus 1, which is at least -1 whatever the weight. They are the
@@ -221,8 +224,9 @@ def _bet_by_law(pairs: PairTotals, explored: int, above: float, rho: float) -> b
 
 @compiled
 def _bet_by_weight(seen: Observed, pairs: PairTotals, n: int, explored: int, above: float) -> bool:
-    """Add what the explored arm tells. The stake of the round, which every pair pays, is paid
-    already.
+    """Add what the explored arm tells.
+
+    The stake of the round, which every pair pays, is paid already.
     """
     weight = seen.numbers[n, WEIGHT]
     loss = seen.numbers[n, LOSS]

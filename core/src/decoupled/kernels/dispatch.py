@@ -1,11 +1,12 @@
 """From a policy's parameters to its compiled functions, resolved at compile time.
 
-A policy registers three functions under the type of its parameter tuple. `init`, `decide` and `update` below call
-the functions registered for the type of `params`. Compiled code picks them by type, so the choice costs nothing at
-run time and the machine code can be cached on disk.
+A policy registers three functions under the type of its parameter tuple. `init`, `decide` and
+`update` below call the functions registered for the type of `params`. Compiled code picks them by
+type, so the choice costs nothing at run time and the machine code can be cached on disk.
 
-An adversary computes losses from past plays, inside the compiled loop. It registers its functions in the same way, and so
-do the kinds of worlds and of feedback, which are all that differs between simulations.
+An adversary computes losses from past plays, inside the compiled loop. It registers its functions
+in the same way, and so do the kinds of worlds and of feedback, which are all that differs between
+simulations.
 """
 
 from collections.abc import Callable
@@ -25,10 +26,13 @@ class Functions(NamedTuple):
     """The compiled functions of one policy.
 
     Attributes:
-        init: `init(params, state)` fills every derived row from the learned ones, which are zero at the start.
-        decide: `decide(params, state, stream)` returns (exploit, explore, weight, propensity) and changes only the
-            stream, and what the policy's `baselines` keep. An unknown propensity is NaN.
-        update: `update(params, state, arm, weight, loss)` learns. The round has been advanced already.
+        init: `init(params, state)` fills every derived row from the learned ones, which are zero at
+            the start.
+        decide: `decide(params, state, stream)` returns (exploit, explore, weight, propensity) and
+            changes only the stream, and what the policy's `baselines` keep. An unknown propensity
+            is NaN.
+        update: `update(params, state, arm, weight, loss)` learns. The round has been advanced
+            already.
 
     Explore any arm and exploit the first one, as plain functions; decorate yours with `compiled`:
 
@@ -41,7 +45,8 @@ class Functions(NamedTuple):
     >>> def update(params, state, arm, weight, loss):
     ...     state.floats[0, arm] += weight * loss
     >>> functions = Functions(init, decide, update)
-    >>> functions.decide((), Layout(floats=("estimates",)).new_state(4), np.array([11**18, 13**17], np.uint64))
+    >>> state = Layout(floats=("estimates",)).new_state(4)
+    >>> functions.decide((), state, np.array([11**18, 13**17], np.uint64))
     (0, 0, 4.0, 0.25)
     """
 
@@ -73,7 +78,9 @@ def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, f
 
 
 def update(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
-    """Count the event, advance the round, learn the loss of an explored arm, and forget what the state says.
+    """Count the event, advance the round, learn the loss, and forget as the state says.
+
+    An event that explored no arm has no loss to learn from.
 
     An observation that would be forgotten at once is not learned.
     """
@@ -91,7 +98,8 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
         functions.init(params, state)
 
 
-# Plain functions, so that the loop of a policy in plain Python needs no compiler; `_update` compiles them.
+# Plain functions, so that the loop of a policy in plain Python needs no compiler; `_update`
+# compiles them.
 
 
 def count_observation(state: State) -> None:
@@ -115,7 +123,10 @@ def clear(state: State) -> None:
 
 
 def fade(state: State, before: float) -> None:
-    """Multiply what fades, and the number of observations, by the discount; `before` is the round of the observation."""
+    """Multiply what fades, and the number of observations, by the discount.
+
+    `before` is the round of the observation.
+    """
     scalars = state.scalars
     discount = scalars[DISCOUNT]
     rows = state.floats.shape[0]
@@ -175,7 +186,10 @@ def _update(params: Any, state: Any, arm: Any, weight: Any, loss: Any) -> Any:
 
 
 class Entries(NamedTuple):
-    """The calls a learner makes. They take flat arrays, because a named tuple costs a microsecond a call."""
+    """The calls a learner makes.
+
+    They take flat arrays, because a named tuple costs a microsecond a call.
+    """
 
     init: Callable[[Floats, Floats, Floats, Ints], None]
     decide: Callable[[Floats, Floats, Floats, Ints, Words], tuple[int, int, float, float]]
@@ -193,17 +207,20 @@ class Calls(NamedTuple):
 def bound(entries: Entries, values: Floats, state: State, stream: Words) -> Calls:
     """The entry points with a learner's arrays; for one thread at a time."""
     flat = (values, *state)
-    if all(isinstance(each, NativeFunction) for each in entries):
+    if all(isinstance(entry, NativeFunction) for entry in entries):
         return Calls(*bound_entries(entries, flat, stream))  # type: ignore[arg-type]
     init, decide, update = entries
     return Calls(partial(init, *flat), partial(decide, *flat, stream), partial(update, *flat))
 
 
 def entries(params: Any) -> Entries:
-    """The entry points for one type of parameter tuple: those that the package ships, or compiled ones."""
+    """The entry points for one type of parameter tuple.
+
+    They are those that the package ships, or compiled ones.
+    """
     functions = _functions[params]
     if not jit_disabled() and is_ours(params, *functions) and load.allow_shipped(params, functions):
-        shipped: Any = [load.function(part, params) for part in Entries._fields]
+        shipped: Any = [load.function(step, params) for step in Entries._fields]
         if None not in shipped:
             return Entries(*shipped)
     return compiled_entries(params)
@@ -240,7 +257,8 @@ def compiled_entries(params: Any) -> Entries:
         update(own_params, State(scalars, floats, ints), arm, weight, loss)
 
     calls: Any = (init_entry, decide_entry, update_entry)
-    # Their names and argument types are the same for every policy otherwise: see `make_name_unique`.
+    # Their names and argument types are the same for every policy otherwise: see
+    # `make_name_unique`.
     for entry in calls:
         entry.__qualname__ = f"{entry.__name__}.{params.__module__}.{params.__qualname__}"
     translated: Any = [translate(entry, keep, counting=False, inline=False) for entry in calls]
@@ -270,7 +288,8 @@ class AdversaryFunctions(NamedTuple):
     """The compiled functions of one adversary.
 
     Attributes:
-        losses: `losses(params, memory, t, out)` fills the mean loss of every arm in round t = 0, 1, ...
+        losses: `losses(params, memory, t, out)` fills the mean loss of every arm in round t = 0, 1,
+            ...
         note: `note(params, memory, t, exploit)` records the arm exploited in that round.
 
     The arm exploited last costs more, as plain functions; decorate yours with `compiled`:
@@ -325,12 +344,15 @@ def _note_play(params: Any, memory: Any, t: Any, exploit: Any) -> Any:
 
 
 class WorldFunctions(NamedTuple):
-    """The functions of one kind of world, which the round loop calls in this order, as plain Python.
+    """The functions of one kind of world, as plain Python.
+
+    The round loop calls them in this order.
 
     Attributes:
         begin: `begin(world, state, t)` prepares round t = 0, 1, ... before the policy decides.
         draw: `draw(world, t, arm)` returns the loss of the explored arm.
-        exploited: `exploited(world, t, arm)` notes what was exploited, and returns what it adds to the regret.
+        exploited: `exploited(world, t, arm)` notes what was exploited, and returns what it adds to
+            the regret.
         checkpoint: `checkpoint(world, checkpoint)` notes what the world counts at a checkpoint.
     """
 
@@ -404,8 +426,8 @@ class FeedbackFunctions(NamedTuple):
 
     Attributes:
         clear: `clear(feedback)` forgets what an earlier run left pending.
-        send: `send(feedback, params, state, t, arm, weight, loss)` learns what arrives in round t. It returns whether the
-            round explored.
+        send: `send(feedback, params, state, t, arm, weight, loss)` learns what arrives in round t.
+            It returns whether the round explored.
     """
 
     clear: Callable[..., None]
@@ -419,7 +441,8 @@ _compiled_feedbacks: dict[type, FeedbackFunctions] = {}
 def register_feedback(kind: type, functions: FeedbackFunctions) -> None:
     """Register the functions of a kind of feedback. An interpreted loop calls them as they are."""
     _feedbacks[kind] = functions
-    # What learns is not cached on disk: the parameters may be a user's, which no other process can load.
+    # What learns is not cached on disk: the parameters may be a user's, which no other process can
+    # load.
     send = translate(functions.send, keep=False, counting=False)
     _compiled_feedbacks[kind] = FeedbackFunctions(compiled(functions.clear), send)
 

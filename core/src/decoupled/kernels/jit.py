@@ -3,10 +3,11 @@
 Most of it ships with the package (see `decoupled.native`). Numba compiles the rest on first use;
 until then it need not be loaded.
 
-Numba caches machine code on disk, but watches only the file of the cached function. If that function calls a kernel
-in another file and the kernel changes, the stale code stays. So the cache folder is named by a digest of the sources
-in `COMPILED`. Compiled functions elsewhere in the package call only those and functions of their own file, which Numba
-watches, so an edit elsewhere recompiles nothing.
+Numba caches machine code on disk, but watches only the file of the cached function. If that
+function calls a kernel in another file and the kernel changes, the stale code stays. So the cache
+folder is named by a digest of the sources in `COMPILED`. Compiled functions elsewhere in the
+package call only those and functions of their own file, which Numba watches, so an edit elsewhere
+recompiles nothing.
 """
 
 import os
@@ -37,8 +38,8 @@ _making = RLock()
 class LazyKernel:
     """Wraps a Numba function, which is created when it is needed.
 
-    A call from Python runs the shipped machine code, if there is any. Everything else, such as a use by Numba when it
-    compiles a caller, goes to Numba's own object.
+    A call from Python runs the shipped machine code, if there is any. Everything else, such as a
+    use by Numba when it compiles a caller, goes to Numba's own object.
     """
 
     py_func: Callable[..., Any]
@@ -184,7 +185,8 @@ def _sweep(root: Path) -> None:
 
 @contextmanager
 def _cache_directory(folder: str) -> Iterator[None]:
-    # Numba reads the setting when a function is decorated. The lock keeps another thread from restoring it too soon.
+    # Numba reads the setting when a function is decorated. The lock keeps another thread from
+    # restoring it too soon.
     settings = numba().config
     with _one_at_a_time:
         before = settings.CACHE_DIR
@@ -198,7 +200,8 @@ def _cache_directory(folder: str) -> Iterator[None]:
 def is_ours(*things: Callable[..., object]) -> bool:
     """Whether all these functions and classes belong to this package.
 
-    The digest does not cover other sources, so machine code that depends on them is not cached on disk.
+    The digest does not cover other sources, so machine code that depends on them is not cached on
+    disk.
     """
     return all(thing.__module__.partition(".")[0] == PACKAGE for thing in things)
 
@@ -207,11 +210,12 @@ def compiled(function: Function) -> Function:
     """Compile a function that allocates no memory; it runs without the interpreter lock.
 
     Args:
-        function: the function. It may call other compiled functions, and must not create arrays, lists or strings.
+        function: the function. It may call other compiled functions, and must not create arrays,
+            lists or strings.
 
     Returns:
-        The same function as machine code, which is made on first use. Its `py_func` is the function in
-            plain Python, for a debugger.
+        The same function as machine code, which is made on first use. Its `py_func` is the function
+            in plain Python, for a debugger.
 
     >>> import numpy as np
     >>> @compiled
@@ -224,8 +228,9 @@ def compiled(function: Function) -> Function:
     >>> smallest.py_func(np.array([0.3, 0.1, 0.2]))
     1
     """
-    # Reference counting costs two atomic operations each time an array is passed on. At eight arms that takes five
-    # times as long as the round itself, and code that allocates nothing does not need it.
+    # Reference counting costs two atomic operations each time an array is passed on. At eight arms
+    # that takes five times as long as the round itself, and code that allocates nothing does not
+    # need it.
     return translate(function, keep=is_ours(function), counting=False)
 
 
@@ -235,10 +240,13 @@ def compiled_apart(function: Function) -> Function:
 
 
 def translate(function: Function, keep: bool, counting: bool, inline: bool = True) -> Function:
-    """Compile a function on first use, with reference `counting` or without; `keep` caches the code on disk.
+    """Compile a function on first use, with reference `counting` or without.
 
-    Without reference counting the function is inlined into its callers, unless `inline` is False. If the package ships
-    machine code of a function that is kept, that is called and nothing is compiled.
+    `keep` caches the code on disk.
+
+    Without reference counting the function is inlined into its callers, unless `inline` is False.
+    If the package ships machine code of a function that is kept, that is called and nothing is
+    compiled.
     """
     if jit_disabled():  # as under the CUDA simulator, whose arrays machine code cannot take
         return function
@@ -250,8 +258,8 @@ def _dispatcher(function: Callable[..., object], keep: bool, counting: bool, inl
     """Numba's own object for a function."""
     folder = cache_folder() if keep else None
     copied = inline and not counting
-    # error_model="numpy" drops the zero-division branches that keep loops from being vectorised. An inlined function
-    # needs no C entry point, which would take a fifth of the compile time.
+    # error_model="numpy" drops the zero-division branches that keep loops from being vectorised. An
+    # inlined function needs no C entry point, which would take a fifth of the compile time.
     jit = numba().njit(
         nogil=True,
         error_model="numpy",
@@ -272,11 +280,14 @@ def kept_in(folder: str, jit: Callable[[Any], Any], function: Callable[..., obje
 
 
 def add_functions(registry: dict[type, Any], params: type, functions: Any, owner: str) -> None:
-    """Register compiled functions under a parameter type, which belongs to one policy or adversary only."""
+    """Register compiled functions under a parameter type.
+
+    The type belongs to one policy or adversary only.
+    """
     if registry.setdefault(params, functions) != functions:
         raise ParameterError(
-            f"params_type = {params.__module__}.{params.__qualname__}: belongs to another {owner}'s functions; "
-            f"give this {owner} a Params of its own"
+            f"params_type = {params.__module__}.{params.__qualname__}: "
+            f"belongs to another {owner}'s functions; give this {owner} a Params of its own"
         )
     make_name_unique(params)
     if is_ours(params, *functions):
@@ -286,8 +297,9 @@ def add_functions(registry: dict[type, Any], params: type, functions: Any, owner
 def make_name_unique(kind: type) -> None:
     """Give a tuple type a unique name; most of them are called `Params`.
 
-    Machine code is linked by the names of its argument types, without their modules. If two policies had parameter
-    types of the same name and fields, a process that loads both from disk could run one policy's code for the other.
+    Machine code is linked by the names of its argument types, without their modules. If two
+    policies had parameter types of the same name and fields, a process that loads both from disk
+    could run one policy's code for the other.
     """
     # An identifier, because another process recreates the tuple type under its name.
     kind.__name__ = re.sub(r"\W", "_", f"{kind.__module__}.{kind.__qualname__}")
@@ -296,8 +308,9 @@ def make_name_unique(kind: type) -> None:
 def _save_alone(dispatcher: Any, folder: str) -> None:
     """Let one process at a time write to the cache.
 
-    Numba numbers the files of a function's variants by its index. Two processes that add different variants at once
-    would pick the same number, and one would later load the other's machine code, such as another policy's round.
+    Numba numbers the files of a function's variants by its index. Two processes that add different
+    variants at once would pick the same number, and one would later load the other's machine code,
+    such as another policy's round.
     """
     save = dispatcher._cache.save_overload
 

@@ -1,8 +1,9 @@
 """Load Numba only when something must be compiled, because loading it takes long.
 
-`pinned` makes parameters compile-time constants. Some parameters choose between branches, such as the form of a power,
-and never change within a run. A CPU predicts such a branch. A GPU still fetches instructions past the code of the other
-branches, and FTPL is a quarter faster there with the common values compiled in.
+`pinned` makes parameters compile-time constants. Some parameters choose between branches, such as
+the form of a power, and never change within a run. A CPU predicts such a branch. A GPU still
+fetches instructions past the code of the other branches, and FTPL is a quarter faster there with
+the common values compiled in.
 """
 
 import os
@@ -53,9 +54,10 @@ def _import() -> Any:
             if reason is None
             else f"of the shipped machine code: {reason}"
         )
+        subject = _subject[-1] if _subject else "this function"
         raise MissingExtraError(
-            f"{_subject[-1] if _subject else 'this function'}: has to be compiled ({shipped}), and Numba is not "
-            "installed; pip install 'decoupled-bandits[jit]'"
+            f"{subject}: has to be compiled ({shipped}), and Numba is not installed; "
+            "pip install 'decoupled-bandits[jit]'"
         ) from None
 
 
@@ -87,7 +89,10 @@ def overload(function: Callable[..., object], **options: Any) -> Callable[[Funct
 
 
 def on_cpu(function: Function) -> Function:
-    """Let code that is compiled for a CPU call a function as it stands; for a GPU it is overloaded."""
+    """Let code that is compiled for a CPU call a function as it stands.
+
+    For a GPU the function is overloaded.
+    """
     overload(function, target="cpu")(wraps(function)(lambda *_: function))
     return function
 
@@ -148,7 +153,10 @@ OPEN = float("nan")  # marks a parameter that is not a constant
 
 
 def common_values(params: Any, names: tuple[str, ...]) -> tuple[float, ...]:
-    """The value of each parameter that is in `names` and has a common value; `OPEN` for the others."""
+    """The value of each parameter in `names` that has a common value.
+
+    The others have `OPEN`.
+    """
     named = zip(params._fields, params, strict=True)
     return tuple(value if name in names and value in COMMON else OPEN for name, value in named)
 
@@ -161,11 +169,11 @@ def pinned(params: Any, values: tuple[float, ...]) -> Any:
 @overload(pinned)
 def _pinned(params: Any, values: Any) -> Any:
     # Numba needs a call with one argument for each field, so the source is generated.
-    parts = [
+    fields = [
         f"values[{i}] if values[{i}] == values[{i}] else params[{i}]"
         for i in range(len(params.types))
     ]
     scope: dict[str, Any] = {"kind": params.instance_class, "Any": Any}
     head = "def implementation(params: Any, values: Any) -> Any:"
-    exec(f"{head}\n    return kind({', '.join(parts)})\n", scope)
+    exec(f"{head}\n    return kind({', '.join(fields)})\n", scope)
     return scope["implementation"]

@@ -11,8 +11,9 @@ from .jit import compiled
 
 @compiled
 def power(excess: float, exponent: float) -> float:
-    """(1 + excess) ** exponent for excess >= 0, accurate even for a small excess and a large
-    exponent.
+    """Compute (1 + excess) ** exponent for excess >= 0.
+
+    It is accurate even for a small excess and a large exponent.
     """
     if exponent == 3.0:
         return (1.0 + excess) * (1.0 + excess) * (1.0 + excess)
@@ -23,8 +24,9 @@ def power(excess: float, exponent: float) -> float:
 
 @compiled
 def inverse_power(excess: float, exponent: float) -> float:
-    """(1 + excess) ** -exponent for excess >= 0, accurate even for a small excess and a large
-    exponent.
+    """Compute (1 + excess) ** -exponent for excess >= 0.
+
+    It is accurate even for a small excess and a large exponent.
     """
     if exponent == 3.0:
         inverse = 1.0 / (1.0 + excess)

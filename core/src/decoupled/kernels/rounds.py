@@ -1,11 +1,11 @@
 """The round loop: one policy in one world, for a whole horizon.
 
-There is one loop. What differs between worlds, and between prompt and late feedback, is chosen by type when the loop is
-compiled: see `dispatch`, `worlds` and `feedback_delay`.
+There is one loop. What differs between worlds, and between prompt and late feedback, is chosen by
+type when the loop is compiled: see `dispatch`, `worlds` and `feedback_delay`.
 
-Each round uses the same amount of the noise stream whatever is played, so every policy meets the same losses.
-Regret is computed from mean losses.
-Curves of many runs are merged in an order that does not depend on blocks or workers.
+Each round uses the same amount of the noise stream whatever is played, so every policy meets the
+same losses. Regret is computed from mean losses. Curves of many runs are merged in an order that
+does not depend on blocks or workers.
 """
 
 from importlib import import_module
@@ -37,7 +37,8 @@ class Table(NamedTuple):
     Attributes:
         rows: mean losses, rows x arms, each in [0, 1].
         row_at: the row of each round.
-        noise: how a loss is drawn from its mean: 0 (`BERNOULLI`), 1 (`NONE`, the loss is its mean) or 2 (`BETA`).
+        noise: how a loss is drawn from its mean: 0 (`BERNOULLI`), 1 (`NONE`, the loss is its mean)
+            or 2 (`BETA`).
         concentration: for beta: a loss is Beta(mean * concentration, (1 - mean) * concentration).
 
     Two arms that change places after three rounds:
@@ -62,7 +63,8 @@ def count(plays: Ints, row: int, arm: int) -> None:
 
 @overload(count, target="cuda")
 def _count_together(plays: Any, row: Any, arm: Any) -> Any:
-    # Private counts would take a fifth of a thread's memory. These are shared by the threads of a block.
+    # Private counts would take a fifth of a thread's memory. These are shared by the threads of a
+    # block.
     cuda: Any = import_module("numba.cuda")
 
     def implementation(plays: Any, row: Any, arm: Any) -> Any:
@@ -104,7 +106,8 @@ tell_apart_by(Run, "params", "world", "feedback")
 def play_rounds(run: Run) -> None:
     """Play every round of a run, which fills its `regret` and adds to its `plays`.
 
-    Against an adversary, `regret` is the loss suffered so far until `against_best` has found the best arm.
+    Against an adversary, `regret` is the loss suffered so far until `against_best` has found the
+    best arm.
     """
     params, state, world, feedback = run.params, run.state, run.world, run.feedback
     checkpoints = run.checkpoints
@@ -116,7 +119,8 @@ def play_rounds(run: Run) -> None:
     for t in range(run.horizon):
         begin_round(world, state, t)
         exploit, explore, weight, _ = decide(params, state, run.draws)
-        # Drawn in every round, so that all policies meet the same losses, whatever happens to the feedback.
+        # Drawn in every round, so that all policies meet the same losses, whatever happens to the
+        # feedback.
         loss = draw_explored(world, t, explore)
         has_explored = send_feedback(feedback, params, state, t, explore, weight, loss)
         count(run.plays, EXPLOITED, exploit)
@@ -132,7 +136,9 @@ def play_rounds(run: Run) -> None:
 
 @compiled
 def against_best(checkpoints: Ints, arm_losses: Floats, suffered: Floats) -> bool:
-    """Turn `suffered` into regret against the best arm of the whole run, which is known only at the end.
+    """Turn `suffered` into regret against the best arm of the whole run.
+
+    That arm is known only at the end.
 
     Return whether every arm's losses were in [0, 1], since a user's adversary may break that rule.
     """
@@ -155,13 +161,15 @@ GROUP = 50
 
 @compiled
 def merge_groups(curves: Floats, count: int, mean: Floats, squares: Floats) -> int:
-    """Merge runs, fifty at a time, into the mean and squared deviations of `count` runs; return the new count.
+    """Merge runs, fifty at a time, into the mean and squared deviations of `count` runs.
+
+    Return the new count.
 
     Every number is summed in the order of the runs, so that the bits depend on the groups alone.
     """
     for start in range(0, len(curves), GROUP):
         size = min(GROUP, len(curves) - start)
-        whole = count + size
+        new_count = count + size
         for column in range(len(mean)):
             middle = 0.0
             for run in range(start, start + size):
@@ -171,7 +179,7 @@ def merge_groups(curves: Floats, count: int, mean: Floats, squares: Floats) -> i
             for run in range(start, start + size):
                 spread += (curves[run, column] - middle) ** 2
             shift = middle - mean[column]
-            squares[column] += spread + shift**2 * (count * size / whole)
-            mean[column] += shift * (size / whole)
-        count = whole
+            squares[column] += spread + shift**2 * (count * size / new_count)
+            mean[column] += shift * (size / new_count)
+        count = new_count
     return count

@@ -1,7 +1,8 @@
 """The state of a running policy: three plain arrays.
 
-Every policy's state has the same type, so the learner, the round loop and a saved file treat all policies alike, and
-a compiled call takes few, flat arguments. A policy names its rows with a `Layout` and reads them by number.
+Every policy's state has the same type, so the learner, the round loop and a saved file treat all
+policies alike, and a compiled call takes few, flat arguments. A policy names its rows with a
+`Layout` and reads them by number.
 """
 
 from collections import namedtuple
@@ -14,9 +15,12 @@ from ..base.arrays import Floats, Ints
 from ..errors import ParameterError
 
 # The scalars that every policy has. The package maintains them and policies only read them.
-ROUND = 0  # 1 + the number of observations that are not forgotten; all of them, unless the policy forgets
+# 1 + the number of observations that are not forgotten; all of them, unless the policy forgets
+ROUND = 0
 ARMS = 1  # the number of arms of the whole problem, even if the state holds only some of them
-SECRET = 2  # a whole number below 2^52 that only the seed tells, for draws without a stream: see `kernels.random.stream`
+# a whole number below 2^52 that only the seed tells, for draws without a stream: see
+# `kernels.random.stream`
+SECRET = 2
 EVENTS = 3  # how many decisions were made and observations applied, the one at hand included
 OBSERVED = 4  # how many observations were applied, those that are forgotten included
 PERIOD = 5  # after how many observations the policy restarts; 0 for never
@@ -66,12 +70,14 @@ class State(NamedTuple):
     """The state of a running policy, as compiled code sees it.
 
     Attributes:
-        scalars: single numbers, by their place in the layout: first the round, the number of arms, a secret of the seed and
-            the number of events, then the policy's own.
+        scalars: single numbers, by their place in the layout: first the round, the number of arms,
+            a secret of the seed and the number of events, then the policy's own.
         floats: one row per quantity and one column per arm.
-        ints: the same for whole numbers. A count of ordered pairs of arms is a square: one row per arm.
+        ints: the same for whole numbers. A count of ordered pairs of arms is a square: one row per
+            arm.
 
-    >>> state = Layout(scalars=("eta",), floats=("estimates",), learned=("estimates",)).new_state(arms=3)
+    >>> layout = Layout(scalars=("eta",), floats=("estimates",), learned=("estimates",))
+    >>> state = layout.new_state(arms=3)
     >>> eta = len(SHARED_SCALARS)  # the place of the first scalar of its own
     >>> state.scalars[[ROUND, ARMS, eta]].tolist()
     [1.0, 3.0, 0.0]
@@ -85,13 +91,16 @@ class State(NamedTuple):
 
 
 class Forgets(NamedTuple):
-    """How a policy forgets. It is data, which a state holds; `dispatch.update` does it, for every policy alike.
+    """How a policy forgets.
+
+    It is data, which a state holds; `dispatch.update` does it, for every policy alike.
 
     Attributes:
         period: after how many observations everything is forgotten; 0 for never.
         discount: what every observation multiplies the round and what fades by; 0 if nothing fades.
-        fading: the names of the rows of floats and of the scalars that fade. The state has one more scalar for each, at
-            its end: the number of the row, or the number of all rows plus the place of the scalar.
+        fading: the names of the rows of floats and of the scalars that fade. The state has one more
+            scalar for each, at its end: the number of the row, or the number of all rows plus the
+            place of the scalar.
     """
 
     period: float = 0.0
@@ -108,15 +117,18 @@ class Layout(NamedTuple):
     Learned rows are saved; the policy's `init` derives all others from them.
 
     Attributes:
-        scalars: the policy's own scalars. They come after the shared ones, `round`, `arms`, `secret` and `events`.
+        scalars: the policy's own scalars. They come after the shared ones, `round`, `arms`,
+            `secret` and `events`.
         floats: the rows of `State.floats`.
         ints: the rows of `State.ints`.
         learned: which of these are learned.
-        pairs: squares of whole numbers, one for each ordered pair of arms. In `State.ints` they follow the rows that
-            `ints` names.
+        pairs: squares of whole numbers, one for each ordered pair of arms. In `State.ints` they
+            follow the rows that `ints` names.
         forgets: how the policy forgets: see `decoupled.Forgetting`.
 
-    >>> layout = Layout(floats=("estimates", "weights"), ints=("seen",), learned=("estimates", "seen"))
+    >>> layout = Layout(
+    ...     floats=("estimates", "weights"), ints=("seen",), learned=("estimates", "seen")
+    ... )
     >>> state = layout.new_state(arms=3)
     >>> state.floats.shape, layout.row(state, "seen").tolist()
     ((2, 3), [0, 0, 0])
@@ -131,7 +143,10 @@ class Layout(NamedTuple):
 
     @property
     def all_scalars(self) -> tuple[str, ...]:
-        """The names of all scalars in order: those that every policy has, the policy's own, and what fades."""
+        """The names of all scalars in order.
+
+        First come those that every policy has, then the policy's own, then those of forgetting.
+        """
         return (*SHARED_SCALARS, *self.scalars, *(f"fading_{name}" for name in self.forgets.fading))
 
     def places(self) -> tuple[Any, Any, Any]:
@@ -182,7 +197,9 @@ class Layout(NamedTuple):
             state.scalars[first + place] = number
 
     def row(self, state: State, name: str) -> Any:
-        """A view of the row called `name`. A scalar is a view of length one, a count of pairs a square.
+        """A view of the row called `name`.
+
+        A scalar is a view of length one, a count of pairs a square.
 
         Args:
             state: a state with this layout.
@@ -208,21 +225,21 @@ class Layout(NamedTuple):
         Args:
             state: a state with this layout.
             arms: the places of the arms to keep.
-            layout: the layout of the new state; None for this one. What it does not learn is dropped, and what only it
-                learns is zero.
+            layout: the layout of the new state; None for this one. What it does not learn is
+                dropped, and what only it learns is zero.
         """
         new = layout or self
-        part = new.new_state(len(arms))
-        part.scalars[: len(SHARED_SCALARS)] = state.scalars[: len(SHARED_SCALARS)]
-        new.set_forgetting(part)  # whose places may be others
+        restricted = new.new_state(len(arms))
+        restricted.scalars[: len(SHARED_SCALARS)] = state.scalars[: len(SHARED_SCALARS)]
+        new.set_forgetting(restricted)  # whose places may be others
         for name in self._shared_with(new):
             values = self.row(state, name)
             if name in self.pairs:
                 values = values[np.ix_(arms, arms)]
             elif name not in self.scalars:
                 values = values[arms]
-            new.row(part, name)[:] = values
-        return part
+            new.row(restricted, name)[:] = values
+        return restricted
 
     def extend(self, state: State, newcomers: int, layout: "Layout | None" = None) -> State:
         """A new state with more arms at the end, whose values are zero.
@@ -234,18 +251,18 @@ class Layout(NamedTuple):
         """
         new = layout or self
         arms = state.floats.shape[1]
-        whole = new.new_state(arms + newcomers)
-        whole.scalars[: len(SHARED_SCALARS)] = state.scalars[: len(SHARED_SCALARS)]
-        new.set_forgetting(whole)
-        whole.scalars[ARMS] = arms + newcomers
+        extended = new.new_state(arms + newcomers)
+        extended.scalars[: len(SHARED_SCALARS)] = state.scalars[: len(SHARED_SCALARS)]
+        new.set_forgetting(extended)
+        extended.scalars[ARMS] = arms + newcomers
         for name in self._shared_with(new):
             values = self.row(state, name)
-            row = new.row(whole, name)
+            row = new.row(extended, name)
             if name in self.pairs:
                 row[:arms, :arms] = values
             else:
                 row[: len(values)] = values
-        return whole
+        return extended
 
     def _shared_with(self, other: "Layout") -> list[str]:
         """What both layouts learn."""

@@ -52,12 +52,12 @@ def share_ties(ranked: Floats, shares: Floats) -> None:
     """Give arms with equal estimates the mean of their shares."""
     first, arms = 0, len(ranked)
     while first < arms:
-        end, whole = first, 0.0
+        end, tied_share = first, 0.0
         while end < arms and ranked[end] == ranked[first]:
-            whole += shares[end]
+            tied_share += shares[end]
             end += 1
         if end - first > 1:
-            mean = whole / (end - first)
+            mean = tied_share / (end - first)
             for k in range(first, end):
                 shares[k] = mean
         first = end

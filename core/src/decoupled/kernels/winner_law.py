@@ -159,19 +159,22 @@ def smallest_beta_law(a: Floats, b: Floats) -> Floats:
 def _integrate(integrand: Callable[[Floats], Floats], edges: Floats, tolerance: float) -> Floats:
     """Integrate a vector of functions, halving panels until that no longer changes them."""
     low, high = edges[:-1], edges[1:]
-    whole = _panels(integrand, low, high)
-    done: Floats = np.zeros(whole.shape[1])
+    whole_panels = _panels(integrand, low, high)
+    integral: Floats = np.zeros(whole_panels.shape[1])
     for _ in range(_MOST_HALVINGS):
         middle = 0.5 * (low + high)
-        left, right = _panels(integrand, low, middle), _panels(integrand, middle, high)
-        rough = np.abs(left + right - whole).max(axis=1) > tolerance
-        done += (left + right)[~rough].sum(axis=0)
+        left_halves, right_halves = (
+            _panels(integrand, low, middle),
+            _panels(integrand, middle, high),
+        )
+        rough = np.abs(left_halves + right_halves - whole_panels).max(axis=1) > tolerance
+        integral += (left_halves + right_halves)[~rough].sum(axis=0)
         low, high = np.append(low[rough], middle[rough]), np.append(middle[rough], high[rough])
-        whole = np.concatenate((left[rough], right[rough]))
+        whole_panels = np.concatenate((left_halves[rough], right_halves[rough]))
         if not rough.any():
             break
-    done += whole.sum(axis=0)
-    return done
+    integral += whole_panels.sum(axis=0)
+    return integral
 
 
 def _panels(integrand: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:

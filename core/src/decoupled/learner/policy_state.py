@@ -310,7 +310,7 @@ class PolicyState:
             if mine is not None:
                 self.state.scalars[self.kept] = mine
             same = len(places) == len(serials) == self.state.floats.shape[1]
-            self.own_baselines().recall_law(self.state, places, values, same)
+            self.own_baselines().recall_law(self.state, places, values, is_same=same)
             return
         self.own_baselines().write(self.state, places, values)
         if mine is not None and len(mine) == len(self.kept):  # another form keeps less

@@ -89,7 +89,9 @@ class NativeFunction:
 
     def _filled(self, flat: list[Any]) -> "_Block":
         """A block with the arguments."""
-        kinds, block, at = self.signature.takes, _Block(self._words), 0
+        kinds = self.signature.takes
+        block = _Block(self._words)
+        at = 0
         if len(flat) != len(kinds):
             raise UnsuitedError(
                 f"{self.__name__}: takes {len(kinds)} numbers and arrays, not {len(flat)}"
@@ -121,7 +123,9 @@ class NativeFunction:
         returns = self.signature.returns
         start = self._words - len(returns)
         values = tuple(
-            block.floats[start + k] if kind == "float" else _whole(kind, block.ints[start + k])
+            block.floats[start + k]
+            if kind == "float"
+            else _bool_or_int(kind, block.ints[start + k])
             for k, kind in enumerate(returns)
         )
         if not values:
@@ -203,7 +207,7 @@ def _failed(name: str) -> Exception:
     return RuntimeError(f"{name}: the shipped machine code failed; {remedy}")
 
 
-def _whole(kind: str, value: int) -> int | bool:
+def _bool_or_int(kind: str, value: int) -> int | bool:
     return bool(value) if kind == "bool" else value
 
 

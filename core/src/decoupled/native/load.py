@@ -1,5 +1,6 @@
-"""Load the library that ships with the package, if it was built from these sources for this kind of
-machine.
+"""Load the library that ships with the package.
+
+It must be built from these sources, for this kind of machine.
 
 Loading needs only NumPy and ctypes. If anything is wrong with the library, it is ignored: the
 functions are compiled just in time, and `unavailable_reason` says why. Digests tell whether the
@@ -30,8 +31,9 @@ CPUINFO = Path("/proc/cpuinfo")
 
 
 def machine() -> str:
-    """The kind of machine that a library is for, such as Linux-x86_64, Linux-aarch64 or
-    Darwin-arm64.
+    """The kind of machine that a library is for.
+
+    Examples are Linux-x86_64, Linux-aarch64 and Darwin-arm64.
     """
     return f"{platform.system()}-{platform.machine()}"
 

@@ -1,4 +1,5 @@
-# Every policy of the package, one line each: its export, its page of the documentation and its tests follow.
+# Every policy of the package, one line each. Its export, its page of the documentation and its
+# tests follow from that line.
 # Type checkers read this file, and so does the package at run time: see base/lazy.py.
 from .avner import AvnerExp3 as AvnerExp3
 from .base import Policy as Policy

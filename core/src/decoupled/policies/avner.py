@@ -84,23 +84,28 @@ class AvnerExp3(ExplicitLaws):
 
     With $\hat L$ the summed loss estimates and $\gamma$ = `mixing`, each round
 
-    - exploits $i_t \sim w$, with $w_i = (1 - \gamma) g_i / \sum_k g_k + \gamma / K$ and $g_i = \exp(-\eta \hat L_i)$;
-    - explores $j_t \sim p$, with $p_i \propto \sqrt{w_i}$, which minimises the variance $\sum_i w_i / p_i$;
+    - exploits $i_t \sim w$, with $w_i = (1 - \gamma) g_i / \sum_k g_k + \gamma / K$ and $g_i =
+      \exp(-\eta \hat L_i)$;
+    - explores $j_t \sim p$, with $p_i \propto \sqrt{w_i}$, which minimises the variance $\sum_i w_i
+      / p_i$;
     - learns $\hat L_{j_t} \leftarrow \hat L_{j_t} + \ell / p_{j_t}$, where $\ell$ is the loss seen.
 
-    The laws are published: Avner, O., Mannor, S. and Shamir, O. (2012). Decoupling exploration and exploitation in
-    multi-armed bandits. ICML; equation (3) of Kim, Lee and Oh (2026). Their tuning of $\eta$ and $\gamma$ differs by
-    regime, and we know it only in part. The tuning here is ours and safe for any losses: $\gamma = 0$, and
+    The laws are published: Avner, O., Mannor, S. and Shamir, O. (2012). Decoupling exploration and
+    exploitation in multi-armed bandits. ICML; equation (3) of Kim, Lee and Oh (2026). Their tuning
+    of $\eta$ and $\gamma$ differs by regime, and we know it only in part. The tuning here is ours
+    and safe for any losses: $\gamma = 0$, and
 
-    - with a horizon $T$, $\eta = \sqrt{2 \ln K / (K T)}$. Since $\sum_i w_i / p_i \le K$, regret is at most
-      $\ln K / \eta + \eta K T / 2 = \sqrt{2 K T \ln K}$;
+    - with a horizon $T$, $\eta = \sqrt{2 \ln K / (K T)}$. Since $\sum_i w_i / p_i \le K$, regret is
+      at most $\ln K / \eta + \eta K T / 2 = \sqrt{2 K T \ln K}$;
     - without a horizon, $\eta_t = \sqrt{\ln K / (K t)}$. Falling rates give regret of at most
-      $\ln K / \eta_T + \frac{K}{2} \sum_t \eta_t \le 2 \sqrt{K T \ln K}$ at every $T$, and no other multiple of
-      $1 / \sqrt{t}$ makes that bound smaller. This is `Exp3` with $c = \sqrt{\ln K}$.
+      $\ln K / \eta_T + \frac{K}{2} \sum_t \eta_t \le 2 \sqrt{K T \ln K}$ at every $T$, and no other
+      multiple of $1 / \sqrt{t}$ makes that bound smaller. This is `Exp3` with $c = \sqrt{\ln K}$.
 
     Args:
-        horizon: the number of rounds $T$, or None if unknown. Past the horizon the policy keeps its rate.
-        mixing: $\gamma$, from 0 to below 1. It adds at most $\gamma T$ to these bounds, and keeps every $w_i \ge \gamma / K$.
+        horizon: the number of rounds $T$, or None if unknown. Past the horizon the policy keeps its
+            rate.
+        mixing: $\gamma$, from 0 to below 1. It adds at most $\gamma T$ to these bounds, and keeps
+            every $w_i \ge \gamma / K$.
 
     >>> import decoupled as dc
     >>> learner = dc.AvnerExp3(horizon=100).start(arms=2, seed=1)

@@ -66,11 +66,12 @@ class CoupledExp3(Policy):
     - plays $I_t \sim w$, with $w_i \propto \exp(-\eta_t \hat L_i)$;
     - learns $\hat L_{I_t} \leftarrow \hat L_{I_t} + \ell / w_{I_t}$, where $\ell$ is the loss seen.
 
-    Auer, P., Cesa-Bianchi, N., Freund, Y. and Schapire, R. E. (2002). The nonstochastic multiarmed bandit problem. SIAM
-    Journal on Computing 32(1). Their Exp3 counts rewards, mixes in uniform draws and is tuned for a horizon. This is
-    the later form for losses, which needs none of that: Bubeck, S. and Cesa-Bianchi, N. (2012). Regret analysis of
-    stochastic and nonstochastic multi-armed bandit problems, theorem 3.1. Its anytime rate is $c = 1$, and its regret
-    bound is $2 \sqrt{T K \ln K}$.
+    Auer, P., Cesa-Bianchi, N., Freund, Y. and Schapire, R. E. (2002). The nonstochastic multiarmed
+    bandit problem. SIAM Journal on Computing 32(1). Their Exp3 counts rewards, mixes in uniform
+    draws and is tuned for a horizon. This is the later form for losses, which needs none of that:
+    Bubeck, S. and Cesa-Bianchi, N. (2012). Regret analysis of stochastic and nonstochastic
+    multi-armed bandit problems, theorem 3.1. Its anytime rate is $c = 1$, and its regret bound is
+    $2 \sqrt{T K \ln K}$.
 
     Args:
         c: scale of the learning rate, above 0.

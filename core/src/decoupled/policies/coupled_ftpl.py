@@ -1,14 +1,14 @@
 """FTPL for the standard game, where the arm played is the arm seen.
 
 Geometric resampling estimates 1/w. A perturbed leader does not know its own probability w of
-winning, but the number M of fresh draws until it wins again is geometric with mean 1/w. An arm of rank s can win only
-if its perturbation is the largest of the first s, which by symmetry happens once in s times. So M can be counted among
-such draws only, and s * M has mean 1/w as well.
+winning, but the number M of fresh draws until it wins again is geometric with mean 1/w. An arm of
+rank s can win only if its perturbation is the largest of the first s, which by symmetry happens
+once in s times. So M can be counted among such draws only, and s * M has mean 1/w as well.
 
-A draw here does not perturb every arm. It takes the arm's own perturbation and one more number, and compares that
-number with the chance that no rival exceeds the perturbation, one rival at a time until the result is known. The count
-has the same law as if every perturbation were drawn (and, in the conditional case, the arm's swapped with the largest
-of the first s), and nothing is stored.
+A draw here does not perturb every arm. It takes the arm's own perturbation and one more number, and
+compares that number with the chance that no rival exceeds the perturbation, one rival at a time
+until the result is known. The count has the same law as if every perturbation were drawn (and, in
+the conditional case, the arm's swapped with the largest of the first s), and nothing is stored.
 
 Neu, G. and Bartok, G. (2016). Importance weighting without importance weights. JMLR 17(154).
 Chen, B., Lee, J. and Honda, J. (2025). Geometric resampling in nearly linear time for
@@ -45,7 +45,8 @@ def draws_until_win(
 ) -> float:
     """min(M, cap): fresh draws until the arm at `rank` (from 0) wins, including the winning draw.
 
-    `among` is 1 for plain draws, or rank + 1 for draws in which the arm's perturbation is the largest up to its rank.
+    `among` is 1 for plain draws, or rank + 1 for draws in which the arm's perturbation is the
+    largest up to its rank.
     """
     draws = 1.0
     while draws < cap:
@@ -63,10 +64,12 @@ def draws_until_win(
 def _wins_frechet(
     ranked: Floats, rank: int, among: int, eta: float, alpha: float, stream: Words
 ) -> bool:
-    # A perturbation is t ** (-1/alpha) with t exponential; the largest of several has the smallest t.
+    # A perturbation is t ** (-1/alpha) with t exponential; the largest of several has the smallest
+    # t.
     tail = -math.log(uniform(stream)) / among
     own = inverse_root_excess(tail, alpha)
-    # All rivals stay behind with probability exp(-sum of their levels), given that `among - 1` of them have t > tail.
+    # All rivals stay behind with probability exp(-sum of their levels), given that `among - 1` of
+    # them have t > tail.
     life = (among - 1) * tail - math.log(uniform(stream))
     for k in range(len(ranked)):
         if k != rank:
@@ -133,7 +136,10 @@ def init(params: Params, state: State) -> None:
 
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """Draw the perturbed leader, and estimate 1/w from the same state, so that feedback may be late."""
+    """Draw the perturbed leader, and estimate 1/w from the same state.
+
+    So feedback may be late.
+    """
     ranked, eta = state.floats[R.ranked], state.scalars[S.eta]
     pareto = params.pareto > 0.0
     if pareto:
@@ -172,34 +178,40 @@ def draws_made(params: Params, state: State, arm: int, weight: float) -> float:
 class CoupledFTPL(Policy):
     r"""Follow the perturbed leader in the standard game, where the arm played is the arm seen.
 
-    With $\hat L$ the summed loss estimates and $\eta_t = c K^{1/\alpha - 1/2} / \sqrt{t}$, each round
+    With $\hat L$ the summed loss estimates and $\eta_t = c K^{1/\alpha - 1/2} / \sqrt{t}$, each
+    round
 
-    - plays $I_t = \arg\min_i (\hat L_i - r_i / \eta_t)$, with $r_i$ independent Frechet($\alpha$) on $(0, \infty)$ or
-      Pareto($\alpha$) on $[1, \infty)$;
-    - learns $\hat L_{I_t} \leftarrow \hat L_{I_t} + \ell W$, where $\ell$ is the loss seen, $W$ estimates $1/w$, and $w$ is
-      the probability of playing $I_t$.
+    - plays $I_t = \arg\min_i (\hat L_i - r_i / \eta_t)$, with $r_i$ independent Frechet($\alpha$)
+      on $(0, \infty)$ or Pareto($\alpha$) on $[1, \infty)$;
+    - learns $\hat L_{I_t} \leftarrow \hat L_{I_t} + \ell W$, where $\ell$ is the loss seen, $W$
+      estimates $1/w$, and $w$ is the probability of playing $I_t$.
 
-    $w$ has no closed form, so the policy resamples $W$ when it decides. $W$ is the decision's `weight` and its propensity is
-    None, so feedback may be late. "geometric" redraws all perturbations until $I_t$ wins again; $W = M$ is the number
-    of draws, about $K$ a round. "conditional" redraws them given that $I_t$ has the largest perturbation of the $s$ arms
-    that rank no worse; $W = s M$, with about $1 + 1/2 + \dots + 1/K$ draws a round. Both have mean $1/w$, and the conditional
-    one varies less. A `cap` on $M$ limits the time of a decision and makes the estimate slightly too small: the mean of
-    $\min(M, k)$, for a cap $k$, is $(1 - (1 - w)^k) / w$, with $s w$ for $w$ in the conditional case.
+    $w$ has no closed form, so the policy resamples $W$ when it decides. $W$ is the decision's
+    `weight` and its propensity is None, so feedback may be late. "geometric" redraws all
+    perturbations until $I_t$ wins again; $W = M$ is the number of draws, about $K$ a round.
+    "conditional" redraws them given that $I_t$ has the largest perturbation of the $s$ arms that
+    rank no worse; $W = s M$, with about $1 + 1/2 + \dots + 1/K$ draws a round. Both have mean
+    $1/w$, and the conditional one varies less. A `cap` on $M$ limits the time of a decision and
+    makes the estimate slightly too small: the mean of $\min(M, k)$, for a cap $k$, is $(1 - (1 -
+    w)^k) / w$, with $s w$ for $w$ in the conditional case.
 
-    Frechet with $\alpha = 2$ and "geometric": Honda, J., Ito, S. and Tsuchiya, T. (2023). Follow-the-perturbed-leader
-    achieves best-of-both-worlds for bandit problems. ALT. Pareto and similar perturbations: Lee, J., Honda, J., Ito, S.
-    and Oh, M. (2024). Follow-the-perturbed-leader with Frechet-type tail distributions. COLT. "conditional": Chen, B.,
-    Lee, J. and Honda, J. (2025). Geometric resampling in nearly linear time for follow-the-perturbed-leader with
-    best-of-both-worlds guarantee in bandit problems. ICML. Their experiments use $c = 2$. The factor of $K$, which is 1 at
-    $\alpha = 2$, is our reading of Lee et al., and the cap is ours.
+    Frechet with $\alpha = 2$ and "geometric": Honda, J., Ito, S. and Tsuchiya, T. (2023).
+    Follow-the-perturbed-leader achieves best-of-both-worlds for bandit problems. ALT. Pareto and
+    similar perturbations: Lee, J., Honda, J., Ito, S. and Oh, M. (2024).
+    Follow-the-perturbed-leader with Frechet-type tail distributions. COLT. "conditional": Chen, B.,
+    Lee, J. and Honda, J. (2025). Geometric resampling in nearly linear time for
+    follow-the-perturbed-leader with best-of-both-worlds guarantee in bandit problems. ICML. Their
+    experiments use $c = 2$. The factor of $K$, which is 1 at $\alpha = 2$, is our reading of Lee et
+    al., and the cap is ours.
 
     Args:
         perturbation: "frechet" or "pareto".
         resampling: "geometric" or "conditional".
         alpha: shape of the perturbations, above 1 (and below 1e9, where they are nearly constant).
         c: scale of the learning rate, above 0.
-        cap: the largest number of draws; None for no limit, so a decision may take any time. At the default, the
-            weight of an arm with a chance of 1 in 145,000 is 0.1 % too low on average; rarer arms lose more.
+        cap: the largest number of draws; None for no limit, so a decision may take any time. At the
+            default, the weight of an arm with a chance of 1 in 145,000 is 0.1 % too low on average;
+            rarer arms lose more.
 
     >>> import decoupled as dc
     >>> learner = dc.CoupledFTPL().start(arms=["a", "b", "c"], seed=1)

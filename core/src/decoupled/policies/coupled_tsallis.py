@@ -42,9 +42,12 @@ def fill(state: State) -> None:
 
 @compiled
 def refresh(params: Params, state: State, saved: bool) -> None:
-    """Solve for the weights by Newton from the last excess, and set the baselines of decisions in this state.
+    """Solve for the weights by Newton from the last excess, and set the baselines.
 
-    A `saved` excess that already solves the equation is kept, so that loading a state changes no bit of the weights.
+    The baselines are those of decisions in this state.
+
+    A `saved` excess that already solves the equation is kept, so that loading a state changes no
+    bit of the weights.
     """
     floats, scalars = state.floats, state.scalars
     eta = params.c / math.sqrt(scalars[ROUND])
@@ -91,17 +94,20 @@ class CoupledTsallisINF(Policy):
 
     With $\hat L$ the summed loss estimates and $\eta_t = c / \sqrt{t}$, each round
 
-    - plays $I_t \sim w$, with $w_i = 4 (\eta_t (\hat L_i - x))^{-2}$ and $x$ such that $\sum_i w_i = 1$;
-    - learns $\hat L_i \leftarrow \hat L_i + 1[I_t = i] (\ell - b_i) / w_i + b_i$ for every arm $i$, where $\ell$ is the loss
-      seen.
+    - plays $I_t \sim w$, with $w_i = 4 (\eta_t (\hat L_i - x))^{-2}$ and $x$ such that $\sum_i w_i
+      = 1$;
+    - learns $\hat L_i \leftarrow \hat L_i + 1[I_t = i] (\ell - b_i) / w_i + b_i$ for every arm $i$,
+      where $\ell$ is the loss seen.
 
-    The estimator "importance" has $b = 0$ and $c = 2$. "reduced-variance" has $c = 4$ and $b_i = 1/2$ for arms with
-    $w_i \ge \eta_t^2$, 0 for the others. Both are unbiased, because $b$ is fixed before the draw. A pending decision
-    keeps the $b$ of its own round for all arms, so late feedback is unbiased too. `replay` uses $b = 0$.
+    The estimator "importance" has $b = 0$ and $c = 2$. "reduced-variance" has $c = 4$ and $b_i =
+    1/2$ for arms with $w_i \ge \eta_t^2$, 0 for the others. Both are unbiased, because $b$ is fixed
+    before the draw. A pending decision keeps the $b$ of its own round for all arms, so late
+    feedback is unbiased too. `replay` uses $b = 0$.
 
-    Zimmert, J. and Seldin, Y. (2021). Tsallis-INF: an optimal algorithm for stochastic and adversarial bandits. JMLR
-    22(28). Algorithm 1 with $\alpha = 1/2$, both estimators with their published rates. Two things are ours: any $c$ may be
-    set, and late feedback counts with the baseline of its decision (the paper has no late feedback).
+    Zimmert, J. and Seldin, Y. (2021). Tsallis-INF: an optimal algorithm for stochastic and
+    adversarial bandits. JMLR 22(28). Algorithm 1 with $\alpha = 1/2$, both estimators with their
+    published rates. Two things are ours: any $c$ may be set, and late feedback counts with the
+    baseline of its decision (the paper has no late feedback).
 
     Args:
         estimator: "importance" or "reduced-variance".

@@ -41,7 +41,7 @@ def exponential_weights(
 
 @compiled
 def refresh(state: State) -> None:
-    """Fill both laws, up to their sums, at eta_t = c / sqrt(K t)."""
+    """Compute eta_t = c / sqrt(K t), then w_t and p_t up to their sums: equation (3), gamma = 0."""
     floats = state.floats
     scalars = state.scalars
     eta = scalars[S.scale] / math.sqrt(scalars[ROUND])
@@ -59,7 +59,7 @@ def init(params: Params, state: State) -> None:
 
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """Draw i_t from w and j_t from p, independently."""
+    """Draw i_t ~ w_t and j_t ~ p_t, independently of each other."""
     floats = state.floats
     scalars = state.scalars
     return draw_both(
@@ -73,7 +73,7 @@ def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float
 
 @compiled
 def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
-    """Add the importance-weighted loss."""
+    """Add loss / p_t to the estimate of the explored arm j_t."""
     state.floats[R.estimates, arm] += weight * loss
     refresh(state)
 
@@ -88,8 +88,9 @@ class Exp3(ExplicitLaws):
     - explores $j_t \sim p$, with $p_i \propto \sqrt{w_i}$;
     - learns $\hat L_{j_t} \leftarrow \hat L_{j_t} + \ell / p_{j_t}$, where $\ell$ is the loss seen.
 
-    This is decoupled Tsallis-INF with $\beta = 1$ (section 2.2 of Kim, Lee and Oh, 2026). It is close to `AvnerExp3`, the
-    policy of Avner, Mannor and Shamir (2012) (equation (3) of Kim, Lee and Oh, with $\gamma = 0$).
+    This is decoupled Tsallis-INF with $\beta = 1$ (section 2.2 of Kim, Lee and Oh, 2026). It is
+    close to `AvnerExp3`, the policy of Avner, Mannor and Shamir (2012) (equation (3) of Kim, Lee
+    and Oh, with $\gamma = 0$).
 
     Args:
         c: scale of the learning rate, above 0.

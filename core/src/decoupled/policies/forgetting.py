@@ -1,7 +1,7 @@
 """Forgetting: make any policy follow an environment that drifts, by restarts or by a discount.
 
-How a policy forgets is data in its state, and `kernels.dispatch.update` does it for every policy alike. So a policy that
-forgets has the functions, the parameters and the laws of the policy itself.
+How a policy forgets is data in its state, and `kernels.dispatch.update` does it for every policy
+alike. So a policy that forgets has the functions, the parameters and the laws of the policy itself.
 """
 
 from dataclasses import dataclass, replace
@@ -26,37 +26,46 @@ DEFAULT_PERIOD = 1000
 
 @dataclass(frozen=True)
 class Forgetting(Policy):
-    r"""A policy that forgets, by restarts or by a discount, so that it can follow a drifting environment.
+    r"""A policy that forgets, so that it can follow a drifting environment.
 
-    With a `period`, the policy restarts after that many observations: it forgets everything and is in round 1 again.
-    Within a period its guarantees hold: over $P$ periods of length $T / P$ its regret against the best arm *of each
-    period* is $P$ times its bound at $T / P$, such as $P \cdot O(\sqrt{K T / P}) = O(\sqrt{P K T})$ for FTPL.
+    It forgets by restarts or by a discount.
 
-    With a `discount` $g$, every observation multiplies all sums by $g$, including the number of observations:
+    With a `period`, the policy restarts after that many observations: it forgets everything and is
+    in round 1 again. Within a period its guarantees hold: over $P$ periods of length $T / P$ its
+    regret against the best arm *of each period* is $P$ times its bound at $T / P$, such as $P \cdot
+    O(\sqrt{K T / P}) = O(\sqrt{P K T})$ for FTPL.
 
-    - sums of loss estimates and of losses, and counts: $\sum_s g^{n - s + 1} x_s$ after $n$ observations;
-    - the round, which is 1 + that number: $t \leftarrow 1 + g t$, from 1 up to $1 / (1 - g)$. So a learning rate that falls as
-      $1 / \sqrt{t}$ falls to that of the remembered span and stays there, and so does the $\log t$ of UCB1.
+    With a `discount` $g$, every observation multiplies all sums by $g$, including the number of
+    observations:
 
-    With a discount, sample means are those of the recent past. UCB1 becomes discounted UCB (Garivier, A. and Moulines,
-    E. (2011). On upper-confidence bound policies for switching bandit problems. ALT), and Thompson sampling becomes
-    discounted Thompson sampling (Raj, V. and Kalyani, S. (2017), arXiv:1707.09727). The sums behind JinHybrid's rates
-    fade as well, and so does the spread of the losses with the schedule "losses"; the running mean of a centred
-    estimator forgets by itself. Two things are ours: the order (learn, then shrink everything, including the newest
-    observation) and the round that saturates. In an environment that does not change, forgetting costs: regret then
-    grows linearly, because the policy never becomes certain.
+    - sums of loss estimates and of losses, and counts: $\sum_s g^{n - s + 1} x_s$ after $n$
+      observations;
+    - the round, which is 1 + that number: $t \leftarrow 1 + g t$, from 1 up to $1 / (1 - g)$. So a
+      learning rate that falls as $1 / \sqrt{t}$ falls to that of the remembered span and stays
+      there, and so does the $\log t$ of UCB1.
 
-    Every policy can restart. TopTwo takes no discount, because it keeps whole numbers of duels and the order in which
-    arms were first seen. If your own policy learns more than `estimates`, list the rows that a discount may shrink in
-    `fading`. Give a policy that takes a `horizon` the span it remembers: `period`, or 1 / (1 - discount).
+    With a discount, sample means are those of the recent past. UCB1 becomes discounted UCB
+    (Garivier, A. and Moulines, E. (2011). On upper-confidence bound policies for switching bandit
+    problems. ALT), and Thompson sampling becomes discounted Thompson sampling (Raj, V. and Kalyani,
+    S. (2017), arXiv:1707.09727). The sums behind JinHybrid's rates fade as well, and so does the
+    spread of the losses with the schedule "losses"; the running mean of a centred estimator forgets
+    by itself. Two things are ours: the order (learn, then shrink everything, including the newest
+    observation) and the round that saturates. In an environment that does not change, forgetting
+    costs: regret then grows linearly, because the policy never becomes certain.
 
-    Forgetting happens when an observation arrives, so deciding changes nothing. Late feedback counts when it arrives,
-    even after a restart. A restart drops the observation that causes it. The learner's own round keeps counting;
-    `extend.diagnostics(learner)["round"]` is the policy's.
+    Every policy can restart. TopTwo takes no discount, because it keeps whole numbers of duels and
+    the order in which arms were first seen. If your own policy learns more than `estimates`, list
+    the rows that a discount may shrink in `fading`. Give a policy that takes a `horizon` the span
+    it remembers: `period`, or 1 / (1 - discount).
+
+    Forgetting happens when an observation arrives, so deciding changes nothing. Late feedback
+    counts when it arrives, even after a restart. A restart drops the observation that causes it.
+    The learner's own round keeps counting; `extend.diagnostics(learner)["round"]` is the policy's.
 
     Args:
         policy: the policy that forgets, or its `to_dict()`.
-        period: observations between restarts, 2 or more. The default is 1000 if there is no discount.
+        period: observations between restarts, 2 or more. The default is 1000 if there is no
+            discount.
         discount: in (0, 1). The policy remembers about 1 / (1 - discount) observations.
 
     >>> import decoupled as dc
@@ -82,20 +91,22 @@ class Forgetting(Policy):
     discount: float | None = None
 
     def __post_init__(self) -> None:
-        given: object = self.policy
-        policy = Policy.from_dict(given) if isinstance(given, dict) else given
+        policy: object = self.policy
+        if isinstance(policy, dict):
+            policy = Policy.from_dict(policy)
         if not isinstance(policy, Policy) or isinstance(policy, Forgetting):
             rule = "must be a policy that does not forget already"
             raise ParameterError.of("policy", policy, rule, "for example dc.FTPL()")
         if policy.interpreted or policy.in_python:
             raise UnsupportedError(
-                f"policy = {policy!r}: needs the interpreter at every step, and Forgetting is compiled; "
-                "use its compiled form"
+                f"policy = {policy!r}: needs the interpreter at every step, "
+                "and Forgetting is compiled; use its compiled form"
             )
         if policy.contextual:
             raise UnsupportedError(
-                f"policy = {policy!r}: keeps what it knows of segments apart, and Forgetting cannot reach that; "
-                "start a new learner now and then, or forget with a policy that knows no context"
+                f"policy = {policy!r}: keeps what it knows of segments apart, "
+                "and Forgetting cannot reach that; start a new learner now and then, "
+                "or forget with a policy that knows no context"
             )
         object.__setattr__(self, "policy", policy)
         if self.discount is None:
@@ -107,14 +118,16 @@ class Forgetting(Policy):
     def examples(cls) -> tuple[Self, ...]:
         from . import CoupledTsallisINF, TsallisINF  # other policies need not wait for these
 
-        baselines = CoupledTsallisINF(
-            estimator="reduced-variance", c=0.9
-        )  # which a restart forgets, too
-        return cls(FTPL(), period=29), cls(TsallisINF(), discount=0.97), cls(baselines, period=29)
+        has_baselines = CoupledTsallisINF(estimator="reduced-variance", c=0.9)
+        return (
+            cls(FTPL(), period=29),
+            cls(TsallisINF(), discount=0.97),
+            cls(has_baselines, period=29),  # a restart forgets its baselines, too
+        )
 
     def _check_period(self) -> None:
-        given = DEFAULT_PERIOD if self.period is None else self.period
-        period = whole_number("period", given, 2, f"the default is {DEFAULT_PERIOD}")
+        period = DEFAULT_PERIOD if self.period is None else self.period
+        period = whole_number("period", period, 2, f"the default is {DEFAULT_PERIOD}")
         if period > MOST_ROUNDS:
             rule = f"must not exceed {MOST_ROUNDS}"
             raise ParameterError.of("period", period, rule, "use the policy itself")
@@ -133,7 +146,8 @@ class Forgetting(Policy):
             raise ParameterError.of("discount", discount, rule, "leave one of them out")
         if not self._fading():
             learned = ", ".join(self.policy.layout.learned)
-            rule = f"does not suit {type(self.policy).__name__}, which learns {learned}: not all of it fades"
+            name = type(self.policy).__name__
+            rule = f"does not suit {name}, which learns {learned}: not all of it fades"
             remedy = "give a period, which suits every policy"
             raise ParameterError.of("discount", discount, rule, remedy)
         object.__setattr__(self, "discount", discount)

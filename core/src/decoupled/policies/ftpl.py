@@ -1,6 +1,7 @@
 """FTPL: the paper's policy, which needs no convex optimisation and no resampling.
 
-The functions of this file keep all arms in one rank order. With thousands of arms, those of `strata` take over.
+The functions of this file keep all arms in one rank order. With thousands of arms, those of
+`strata` take over.
 """
 
 import math
@@ -25,7 +26,8 @@ from .base import Policy
 
 RANKINGS = ("auto", "improved", "sorting", "strata")
 
-# The number of arms from which ranking "auto" uses strata. They are faster but do not know their propensities.
+# The number of arms from which ranking "auto" uses strata. They are faster but do not know their
+# propensities.
 MANY_ARMS = 1_024
 
 LAYOUT = Layout(
@@ -48,7 +50,10 @@ class Params(NamedTuple):
 
 @compiled
 def refresh(params: Params, state: State) -> None:
-    """Fill the surrogates q in rank order at eta_t = c K^(1/alpha - 1/2) / sqrt(t), and their sum."""
+    """Compute eta_t = c K^(1/alpha - 1/2) / sqrt(t), then q_t of equation (7) and its sum.
+
+    The surrogates q_t are in rank order.
+    """
     floats = state.floats
     scalars = state.scalars
     eta = scalars[S.scale] / math.sqrt(scalars[ROUND])
@@ -62,7 +67,7 @@ def refresh(params: Params, state: State) -> None:
 
 @compiled
 def init(params: Params, state: State) -> None:
-    """Rank the arms, and tabulate rank ** (-(alpha + 1) / (2 alpha))."""
+    """Rank the arms, and tabulate sigma ** (-(alpha + 1) / (2 alpha)), the rank's part of (7)."""
     floats = state.floats
     fill_limits(floats, R.rank_limit, (params.alpha + 1.0) / (2.0 * params.alpha))
     sort_arms(floats[R.estimates], floats[R.ranked], state.ints[N.order])
@@ -72,7 +77,10 @@ def init(params: Params, state: State) -> None:
 
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """Draw the perturbed leader i_t, and j_t from p = q / sum q."""
+    """Draw the perturbed leader i_t of equation (5), and j_t ~ p_t = q_t / sum q_t of (7).
+
+    These are lines 4 to 6 of algorithm 1.
+    """
     floats = state.floats
     order = state.ints[N.order]
     mass = state.scalars[S.surrogate_sum]
@@ -84,8 +92,9 @@ def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float
 
 @compiled
 def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
-    """Add the importance-weighted loss, and restore the rank order."""
-    # The paper's section 4.1 names the rank of i_t; the arm whose estimate moves is j_t.
+    """Add loss / p_t to the estimate of j_t: line 7 of algorithm 1. Then restore the rank order."""
+    # Section 4.1 says that only the rank of the played arm i_t can change. It is that of the
+    # explored arm j_t, whose estimate moves.
     floats = state.floats
     order = state.ints[N.order]
     before = floats[R.estimates, arm]
@@ -102,31 +111,39 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
 class FTPL(Policy):
     r"""Follow the perturbed leader, with exploration from surrogate probabilities.
 
-    With $\hat L$ the summed loss estimates, $u_i = \hat L_i - \min_k \hat L_k$, $\sigma_i$ the rank of arm $i$ (1 for the
-    smallest estimate) and $\eta_t = c K^{1/\alpha - 1/2} / \sqrt{t}$, each round
+    With $\hat L$ the summed loss estimates, $u_i = \hat L_i - \min_k \hat L_k$, $\sigma_i$ the rank
+    of arm $i$ (1 for the smallest estimate) and $\eta_t = c K^{1/\alpha - 1/2} / \sqrt{t}$, each
+    round
 
-    - exploits $i_t = \arg\min_i (u_i - r_i / \eta_t)$, with $r_i$ independent Pareto($\alpha$) on $[1, \infty)$;
-    - explores $j_t \sim p$, with $p_i \propto q_i = \min(1 / (1 + \eta_t u_i), \sigma_i^{-1/\alpha})^{(\alpha + 1) / 2}$;
+    - exploits $i_t = \arg\min_i (u_i - r_i / \eta_t)$, with $r_i$ independent Pareto($\alpha$) on
+      $[1, \infty)$;
+    - explores $j_t \sim p$, with $p_i \propto q_i = \min(1 / (1 + \eta_t u_i),
+      \sigma_i^{-1/\alpha})^{(\alpha + 1) / 2}$;
     - learns $\hat L_{j_t} \leftarrow \hat L_{j_t} + \ell / p_{j_t}$, where $\ell$ is the loss seen.
 
-    For $\alpha > 1$, expected regret against each fixed arm is $O(\sqrt{KT})$ for any adversary (theorem 3.1). For $\alpha \in (2, 3]$, it is constant
-    in $T$ in the stochastically constrained regime (theorem 3.2).
+    For $\alpha > 1$, expected regret against each fixed arm is $O(\sqrt{KT})$ for any adversary
+    (theorem 3.1). For $\alpha \in (2, 3]$, it is constant in $T$ in the stochastically constrained
+    regime (theorem 3.2).
 
-    Kim, C., Lee, J. and Oh, M. (2026). Follow-the-perturbed-leader for decoupled bandits: best-of-both-worlds and
-    practicality. ICML. Equations (5) to (7), algorithm 1.
+    Kim, C., Lee, J. and Oh, M. (2026). Follow-the-perturbed-leader for decoupled bandits:
+    best-of-both-worlds and practicality. ICML. Equations (5) to (7), algorithm 1.
 
-    `CentredFTPL` is the same with centred losses and two rates, and `Ladder` is our policy (docs/beyond.md).
+    `CentredFTPL` is the same with centred losses and two rates, and `Ladder` is our policy
+    (docs/beyond.md).
 
     Args:
-        alpha: shape of the Pareto perturbations, above 1 (and below 1e9, where they are nearly constant).
+        alpha: shape of the Pareto perturbations, above 1 (and below 1e9, where they are nearly
+            constant).
         c: scale of the learning rate, above 0.
-        ranking: how the arms are kept in rank order; every ranking draws from the same two laws. "sorting" sorts all arms
-            each round (algorithm 1); "improved" moves the one arm whose estimate changed (section 4.1), and makes the same
-            decisions. "strata" is ours, for thousands of arms or more: it looks at about $\log K$ of them, and its
-            `propensity` is None, because $\sum q$ is known only as an unbiased estimate. "auto" is "strata" from 1,024
-            arms on, and "improved" below.
-        ties: how arms with equal estimates are ranked. "shared": each has the mean $q$ of their ranks, so all are
-            explored equally often, and the theorems still hold. "numbered": the lower number comes first.
+        ranking: how the arms are kept in rank order; every ranking draws from the same two laws.
+            "sorting" sorts all arms each round (algorithm 1); "improved" moves the one arm whose
+            estimate changed (section 4.1), and makes the same decisions. "strata" is ours, for
+            thousands of arms or more: it looks at about $\log K$ of them, and its `propensity` is
+            None, because $\sum q$ is known only as an unbiased estimate. "auto" is "strata" from
+            1,024 arms on, and "improved" below.
+        ties: how arms with equal estimates are ranked. "shared": each has the mean $q$ of their
+            ranks, so all are explored equally often, and the theorems still hold. "numbered": the
+            lower number comes first.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL(alpha=3.0, c=2.0).start(arms=4, seed=1)
@@ -206,11 +223,13 @@ class FTPL(Policy):
         )
 
     def exploitation_law(self, state: State) -> Floats:
+        """The law w_t of equation (6), by numerical integration."""
         estimates = self.layout.row(state, "estimates")
         eta = float(self._exploitation_rate(state)[0])
         return pareto_winner_law(eta * (estimates - estimates.min()), self.alpha)
 
     def exploration_law(self, state: State) -> Floats:
+        """The law p_t of equation (7), by arm."""
         if self.ranking == "strata":
             return strata.exploration_law(self.params(), state)
         law = np.empty(state.floats.shape[1])

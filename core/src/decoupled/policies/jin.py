@@ -1,15 +1,17 @@
 """Jin-style hybrid: log-barrier and Tsallis entropy, with a rate for every arm.
 
-The weights minimise <w, L> - C * sum log w_i - sum gamma_i * w_i ** (2/3) over the simplex. Write y_i = w_i ** (-1/3)
-for the roots, u = L - min(L) for the gaps, g_i = 2/3 * gamma_i for the rates, and s for the level (the multiplier
-relative to min(L)). The conditions for a minimum are polynomials:
+The weights minimise <w, L> - C * sum log w_i - sum gamma_i * w_i ** (2/3) over the simplex. Write
+y_i = w_i ** (-1/3) for the roots, u = L - min(L) for the gaps, g_i = 2/3 * gamma_i for the rates,
+and s for the level (the multiplier relative to min(L)). The conditions for a minimum are
+polynomials:
 
     C * y_i ** 3 + g_i * y_i = u_i + s   for every arm,   and   sum_i y_i ** -3 = 1.
 
-The left side is convex in y_i, so the solution y_i(s) is increasing and concave. So is the power mean
-M(y) = (sum y_i ** -3) ** (-1/3), and therefore M(y(s)). Newton's method climbs to M = 1 from the left without
-overshooting, and a step from the right lands on the left. That is the cold start. Within a run, roots and level take
-their Newton steps together from the last round's solution, with one division per arm and step and no power or root.
+The left side is convex in y_i, so the solution y_i(s) is increasing and concave. So is the power
+mean M(y) = (sum y_i ** -3) ** (-1/3), and therefore M(y(s)). Newton's method climbs to M = 1 from
+the left without overshooting, and a step from the right lands on the left. That is the cold start.
+Within a run, roots and level take their Newton steps together from the last round's solution, with
+one division per arm and step and no power or root.
 """
 
 import math
@@ -48,7 +50,10 @@ class Hybrid(NamedTuple):
 
 @compiled
 def cube_root_less_one(mass: float) -> float:
-    """The cube root of the mass, less 1. Near a mass of 1 a parabola suffices, since the next step corrects it."""
+    """The cube root of the mass, less 1.
+
+    Near a mass of 1 a parabola suffices, since the next step corrects it.
+    """
     excess = mass - 1.0
     if abs(excess) < 0.01:
         return excess * (1.0 / 3.0 - excess / 9.0)
@@ -108,10 +113,12 @@ def linearise(barrier: float, level: float, at: Hybrid) -> None:
 
 @compiled
 def newton_steps(barrier: float, level: float, at: Hybrid) -> tuple[float, int]:
-    """Take steps on roots and level together. Return the level and the number of steps, 0 if they did not converge.
+    """Take steps on roots and level together.
 
-    Every root stays positive: the cubic is convex, so after a step a root is at least the solution for the new level,
-    and the level is kept above its bound.
+    Return the level and the number of steps, 0 if they did not converge.
+
+    Every root stays positive: the cubic is convex, so after a step a root is at least the solution
+    for the new level, and the level is kept above its bound.
     """
     for step in range(1, _MOST_STEPS + 1):
         linearise(barrier, level, at)
@@ -153,9 +160,12 @@ def is_solved(barrier: float, level: float, at: Hybrid) -> bool:
 
 @compiled
 def hybrid_weights(barrier: float, level: float, at: Hybrid) -> tuple[float, int]:
-    """Solve from the current roots and level, or from a cold start if the roots are 0 or do not converge.
+    """Solve from the current roots and level.
 
-    Fills roots, weights and squares; returns the level and the number of steps since the last start.
+    Start from zero knowledge if the roots are 0 or do not converge.
+
+    Fills roots, weights and squares; returns the level and the number of steps since the last
+    start.
     """
     steps = 0
     for start in range(2):
@@ -267,7 +277,10 @@ def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float
 
 @compiled
 def widen(params: Params, state: State) -> None:
-    """Add max(w, 1/T) ** (2/3) / p to every arm's spread: w ** (2/3) is y ** -2, and p its share."""
+    """Add max(w, 1/T) ** (2/3) / p to every arm's spread.
+
+    Here w ** (2/3) is y ** -2, and p its share.
+    """
     floats = state.floats
     mass = state.scalars[S.explore_sum]
     floor = params.floor if params.floor > 0.0 else (state.scalars[ROUND] - 1.0) ** (-2.0 / 3.0)
@@ -290,25 +303,30 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
 class JinHybrid(ExplicitLaws):
     r"""Follow the regularised leader with log-barrier and 2/3-Tsallis entropy ("Jin-style").
 
-    With $\hat L$ the summed loss estimates, $C$ = `barrier`, $\theta$ = `theta` and $T$ the horizon, each round
+    With $\hat L$ the summed loss estimates, $C$ = `barrier`, $\theta$ = `theta` and $T$ the
+    horizon, each round
 
     - exploits $i_t \sim w_t$, which minimises
-      $\langle w, \hat L \rangle - C \sum_i \log w_i - \sum_i \gamma_{t,i} w_i^{2/3}$ over the simplex;
+      $\langle w, \hat L \rangle - C \sum_i \log w_i - \sum_i \gamma_{t,i} w_i^{2/3}$ over the
+      simplex;
     - explores $j_t \sim p_t$, with $p_{t,i} \propto w_{t,i}^{2/3}$;
-    - learns $\hat L_{j_t} \leftarrow \hat L_{j_t} + \ell / p_{t,j_t}$, where $\ell$ is the loss seen, with
-      $\gamma_{t,i} = \theta \sqrt{1 + \sum_{s < t} \max(w_{s,i}, 1/T)^{2/3} / p_{s,i}}$.
+    - learns $\hat L_{j_t} \leftarrow \hat L_{j_t} + \ell / p_{t,j_t}$, where $\ell$ is the loss
+      seen, with $\gamma_{t,i} = \theta \sqrt{1 + \sum_{s < t} \max(w_{s,i}, 1/T)^{2/3} / p_{s,i}}$.
 
-    Jin, T., Liu, J. and Luo, H. (2023). Improved best-of-both-worlds guarantees for multi-armed bandits: FTRL with
-    general regularizers and multiple optimal arms. NeurIPS. They publish the hybrid regulariser, rates that depend on
-    the arm, $p \propto w^{2/3}$, and regret $O(\sqrt{\sum_i K / \Delta_i^2})$ in the stochastically constrained
-    regime. The form of $\gamma$ above is our reading, without the published constants. We chose $C$ and $\theta$ among 0.1
-    to 10 and 0.1 to 4 at $T = 10{,}000$: the defaults are within about a tenth of the best on the alternating instance with
-    $K = 8$ and gap 0.125 and on the paper's $\mu_1$ and $\mu_2$, and smaller values are worse against `PunishLast`. We claim no
-    guarantee for them. Without a horizon we use $1/t$ instead of $1/T$.
+    Jin, T., Liu, J. and Luo, H. (2023). Improved best-of-both-worlds guarantees for multi-armed
+    bandits: FTRL with general regularizers and multiple optimal arms. NeurIPS. They publish the
+    hybrid regulariser, rates that depend on the arm, $p \propto w^{2/3}$, and regret
+    $O(\sqrt{\sum_i K / \Delta_i^2})$ in the stochastically constrained regime. The form of $\gamma$
+    above is our reading, without the published constants. We chose $C$ and $\theta$ among 0.1 to 10
+    and 0.1 to 4 at $T = 10{,}000$: the defaults are within about a tenth of the best on the
+    alternating instance with $K = 8$ and gap 0.125 and on the paper's $\mu_1$ and $\mu_2$, and
+    smaller values are worse against `PunishLast`. We claim no guarantee for them. Without a horizon
+    we use $1/t$ instead of $1/T$.
 
-    The sum in $\gamma$ grows when an observation arrives, by the laws of that moment. With prompt feedback these are the
-    laws of the decision. Newton steps from the last round's solution find the weights to machine precision, 2 or 3 a
-    round; `extend.diagnostics(learner)["steps"]` is their number.
+    The sum in $\gamma$ grows when an observation arrives, by the laws of that moment. With prompt
+    feedback these are the laws of the decision. Newton steps from the last round's solution find
+    the weights to machine precision, 2 or 3 a round; `extend.diagnostics(learner)["steps"]` is
+    their number.
 
     Args:
         barrier: $C$, the weight of the log-barrier, above 0.

@@ -1,6 +1,7 @@
 """Policies that follow means of losses: follow the leader, UCB1 and Thompson sampling.
 
-Follow the leader explores uniformly, and belongs in every comparison. The other two play the standard game.
+Follow the leader explores uniformly, and belongs in every comparison. The other two play the
+standard game.
 """
 
 import math
@@ -71,11 +72,13 @@ def follow_update(params: FollowParams, state: State, arm: int, weight: float, l
 
 @dataclass(frozen=True)
 class FollowTheLeader(Policy):
-    """Exploit the smallest sample mean, explore uniformly. Unseen arms come first; ties are broken at random.
+    """Exploit the smallest sample mean, explore uniformly.
 
-    Rouyer and Seldin (2020) name it. On stochastic losses its regret is constant and often lower than that of policies
-    with guarantees. Against an adversary that watches it, its regret is linear in T. Its `estimates` are the sample
-    means (-1 for an arm not yet seen).
+    Unseen arms come first; ties are broken at random.
+
+    Rouyer and Seldin (2020) name it. On stochastic losses its regret is constant and often lower
+    than that of policies with guarantees. Against an adversary that watches it, its regret is
+    linear in T. Its `estimates` are the sample means (-1 for an arm not yet seen).
 
     >>> import decoupled as dc
     >>> learner = dc.FollowTheLeader().start(arms=["a", "b"], seed=0)
@@ -153,13 +156,15 @@ def ucb_update(params: UCBParams, state: State, arm: int, weight: float, loss: f
 class UCB1(Policy):
     r"""Optimism in the standard game: play the arm that could be best.
 
-    With $n_i$ losses seen of arm $i$, their mean $m_i$, and $t$ losses in all, each round plays the arm with the smallest
-    $m_i - \sqrt{c \ln t / n_i}$. Unseen arms come first; ties are broken at random.
+    With $n_i$ losses seen of arm $i$, their mean $m_i$, and $t$ losses in all, each round plays the
+    arm with the smallest $m_i - \sqrt{c \ln t / n_i}$. Unseen arms come first; ties are broken at
+    random.
 
-    Auer, P., Cesa-Bianchi, N. and Fischer, P. (2002). Finite-time analysis of the multiarmed bandit problem. Machine
-    Learning 47. Figure 1, with $c = 2$, on losses instead of rewards. The paper does not say how to break ties; we do it
-    at random. $t$ counts observations, so late feedback does not move the policy. It has a guarantee for stochastic
-    losses only, and an adversary can mislead it. Its `estimates` are the sample means (-1 for an arm not yet seen).
+    Auer, P., Cesa-Bianchi, N. and Fischer, P. (2002). Finite-time analysis of the multiarmed bandit
+    problem. Machine Learning 47. Figure 1, with $c = 2$, on losses instead of rewards. The paper
+    does not say how to break ties; we do it at random. $t$ counts observations, so late feedback
+    does not move the policy. It has a guarantee for stochastic losses only, and an adversary can
+    mislead it. Its `estimates` are the sample means (-1 for an arm not yet seen).
 
     Args:
         c: how wide the confidence bounds are, above 0.
@@ -238,18 +243,21 @@ def posterior_update(
 class ThompsonSampling(Policy):
     r"""Thompson sampling with Beta posteriors, in the standard game.
 
-    Each round draws a mean loss for every arm from $\mathrm{Beta}(1 + S_i, 1 + n_i - S_i)$, where $n_i$ is the number of
-    losses seen and $S_i$ their sum, and plays the arm with the smallest draw.
+    Each round draws a mean loss for every arm from $\mathrm{Beta}(1 + S_i, 1 + n_i - S_i)$, where
+    $n_i$ is the number of losses seen and $S_i$ their sum, and plays the arm with the smallest
+    draw.
 
-    Thompson, W. R. (1933). On the likelihood that one unknown probability exceeds another in view of the evidence of
-    two samples. Biometrika 25. Agrawal, S. and Goyal, N. (2012). Analysis of Thompson sampling for the multi-armed
-    bandit problem. COLT. For losses of 0 and 1 this is their algorithm 1. For losses in between, their algorithm 2
-    tosses a coin with the loss as its bias and learns the toss. We add the loss itself, as a fraction of a success and
-    of a failure: learning then needs no randomness, and the order of feedback does not matter. The posterior mean is
-    the same on average and varies less; the published guarantee is for the coin.
+    Thompson, W. R. (1933). On the likelihood that one unknown probability exceeds another in view
+    of the evidence of two samples. Biometrika 25. Agrawal, S. and Goyal, N. (2012). Analysis of
+    Thompson sampling for the multi-armed bandit problem. COLT. For losses of 0 and 1 this is their
+    algorithm 1. For losses in between, their algorithm 2 tosses a coin with the loss as its bias
+    and learns the toss. We add the loss itself, as a fraction of a success and of a failure:
+    learning then needs no randomness, and the order of feedback does not matter. The posterior mean
+    is the same on average and varies less; the published guarantee is for the coin.
 
-    The weight of a decision is 1, because learning takes the loss as it is. Its propensity is not computed;
-    `exploitation_probabilities()` finds all probabilities by quadrature. `estimates` are the posterior means.
+    The weight of a decision is 1, because learning takes the loss as it is. Its propensity is not
+    computed; `exploitation_probabilities()` finds all probabilities by quadrature. `estimates` are
+    the posterior means.
 
     >>> import decoupled as dc
     >>> learner = dc.ThompsonSampling().start(arms=["a", "b"], seed=0)

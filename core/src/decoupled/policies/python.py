@@ -16,7 +16,10 @@ from ..kernels.state import OBSERVED, ROUND, Layout, State
 from .base import Policy
 
 OWN_NAMES = ("arms", "round", "random")  # what a `Knowledge` has beside the learned rows
-_RETURN = "return two lists of probabilities, one to exploit and one to explore, with a number for each arm"
+_RETURN = (
+    "return two lists of probabilities, one to exploit and one to explore, "
+    "with a number for each arm"
+)
 _TOLERANCE = 1e-6  # for the sum of the probabilities
 
 
@@ -51,14 +54,18 @@ class Knowledge:
 
 
 class PythonPolicy(Policy):
-    """A policy of your own in plain Python: a frozen dataclass with two methods, `decide` and `update`.
+    """A policy of your own in plain Python.
 
-    It can do what the compiled policies do: run as a learner with late feedback and saved states, in simulations on the
-    CPU, in comparisons, and in `check_policy`. It needs no compiler and runs at the speed of Python, some hundred times
-    slower than compiled code. Override `estimates` if no array called estimates is learned.
+    It is a frozen dataclass with two methods, `decide` and `update`.
+
+    It can do what the compiled policies do: run as a learner with late feedback and saved states,
+    in simulations on the CPU, in comparisons, and in `check_policy`. It needs no compiler and runs
+    at the speed of Python, some hundred times slower than compiled code. Override `estimates` if no
+    array called estimates is learned.
 
     Attributes:
-        learned: the names of the arrays that the policy learns. Each has one number for each arm, 0 at the start.
+        learned: the names of the arrays that the policy learns. Each has one number for each arm, 0
+            at the start.
 
     >>> from dataclasses import dataclass
     >>> import numpy as np
@@ -102,8 +109,9 @@ class PythonPolicy(Policy):
             known: what the policy has learned so far.
 
         Returns:
-            Two lists or arrays of probabilities. If a policy draws the arm to exploit itself, such as the leader after
-            random perturbations, the number of that arm takes the place of the first.
+            Two lists or arrays of probabilities. If a policy draws the arm to exploit itself, such
+            as the leader after random perturbations, the number of that arm takes the place of the
+            first.
         """
         raise NotImplementedError
 
@@ -113,8 +121,8 @@ class PythonPolicy(Policy):
         Args:
             known: what the policy has learned so far; change its arrays in place.
             arm: the number of the explored arm.
-            weight: 1 / the probability with which it was explored, so that adding weight * loss to the arm's entry
-                estimates the sum of its losses without bias.
+            weight: 1 / the probability with which it was explored, so that adding weight * loss to
+                the arm's entry estimates the sum of its losses without bias.
             loss: its loss, in [0, 1].
         """
         raise NotImplementedError
@@ -134,100 +142,113 @@ class PythonPolicy(Policy):
 
     @property
     def params_type(self) -> Any:
-        return _made(self).kind
+        return _form_of(self).params_type
 
     @property
     def functions(self) -> Functions:
-        return _made(self).functions
+        return _form_of(self).functions
 
     def params(self) -> Any:
         return self.params_type(0.0)  # the methods see the parameters as they are
 
     def entries(self) -> Entries:
-        made = _made(self).functions
+        functions = _form_of(self).functions
 
         def init(values: Floats, *state: Floats | Ints) -> None:
             pass
 
-        def decide(values: Floats, *given: Any) -> tuple[int, int, float, float]:
-            *state, stream = given
-            return made.decide(None, State(*state), stream)
+        def decide(values: Floats, *arguments: Any) -> tuple[int, int, float, float]:
+            *state, stream = arguments
+            return functions.decide(None, State(*state), stream)
 
-        def update(values: Floats, *given: Any) -> None:
-            *state, arm, weight, loss = given
+        def update(values: Floats, *arguments: Any) -> None:
+            *state, arm, weight, loss = arguments
             state[0][ROUND] += 1.0
             state[0][OBSERVED] += 1.0
-            made.update(None, State(*state), arm, weight, loss)
+            functions.update(None, State(*state), arm, weight, loss)
 
         return Entries(init, decide, update)
 
     def exploitation_law(self, state: State) -> Floats:
-        exploit, _ = self._laws(state, _no_stream())
+        exploit, _ = _checked_laws(self, state, _no_stream())
         if isinstance(exploit, int):
             raise UnsupportedError(
-                f"{type(self).__name__}: draws the arm to exploit itself, so its probabilities are not known; "
-                "have decide give them, or add a method exploitation_law(self, state)"
+                f"{type(self).__name__}: draws the arm to exploit itself, "
+                "so its probabilities are not known; have decide give them, "
+                "or add a method exploitation_law(self, state)"
             )
         return exploit
 
     def exploration_law(self, state: State) -> Floats:
-        return self._laws(state, _no_stream())[1]
+        _, explore = _checked_laws(self, state, _no_stream())
+        return explore
 
     def estimates(self, state: State) -> Floats:
         if "estimates" not in self.learned:
             raise ContractError(
-                f"{type(self).__name__}: learns no array called estimates; add a method estimates(self, state) that "
-                "gives what is learned about each arm"
+                f"{type(self).__name__}: learns no array called estimates; "
+                "add a method estimates(self, state) that gives what is learned about each arm"
             )
         return super().estimates(state)
 
-    def _laws(self, state: State, random: Callable[[], float]) -> tuple[Floats | int, Floats]:
-        """What `decide` returns, checked."""
-        name, arms = f"{type(self).__name__}.decide", state.floats.shape[1]
-        given: Any = self.decide(Knowledge(self.learned, state, random))
-        if not isinstance(given, (tuple, list)) or len(given) != 2:
-            raise ContractError(f"{name}: returned {shown(given)}; {_RETURN}")
-        exploit, explore = given
-        if not isinstance(exploit, (int, np.integer)) or isinstance(exploit, bool):
-            return _law(name, "exploit", exploit, arms), _law(name, "explore", explore, arms)
-        if not 0 <= exploit < arms:
-            raise ContractError(
-                f"{name}: gave arm {exploit} to exploit; arms are numbered 0 to {arms - 1}"
-            )
-        return int(exploit), _law(name, "explore", explore, arms)
+
+def _checked_laws(
+    policy: PythonPolicy, state: State, random: Callable[[], float]
+) -> tuple[Floats | int, Floats]:
+    """Call `decide`, and check both laws that it returns.
+
+    It may return an arm in place of the law of exploitation.
+    """
+    name = f"{type(policy).__name__}.decide"
+    arms = state.floats.shape[1]
+    returned: Any = policy.decide(Knowledge(policy.learned, state, random))
+    if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+        raise ContractError(f"{name}: returned {shown(returned)}; {_RETURN}")
+    exploit, explore = returned
+    if not isinstance(exploit, (int, np.integer)) or isinstance(exploit, bool):
+        exploitation_law = _checked_law(name, "exploit", exploit, arms)
+        return exploitation_law, _checked_law(name, "explore", explore, arms)
+    if not 0 <= exploit < arms:
+        raise ContractError(
+            f"{name}: gave arm {exploit} to exploit; arms are numbered 0 to {arms - 1}"
+        )
+    return int(exploit), _checked_law(name, "explore", explore, arms)
 
 
-def _law(name: str, role: str, given: Any, arms: int) -> Floats:
+def _checked_law(name: str, role: str, probabilities: Any, arms: int) -> Floats:
+    """The probabilities as an array that sums to 1; raise an error if they are not a law."""
     try:
-        law = np.asarray(given, np.float64)
+        law = np.asarray(probabilities, np.float64)
     except (TypeError, ValueError):
         law = np.empty(0)
     if law.shape != (arms,):
-        raise ContractError(f"{name}: gave {shown(given)} to {role} {arms} arms; {_RETURN}")
+        raise ContractError(f"{name}: gave {shown(probabilities)} to {role} {arms} arms; {_RETURN}")
     total = law.sum()
     if not (law.min() >= 0.0 and abs(total - 1.0) <= _TOLERANCE):  # NaN is refused, too
         raise ContractError(
-            f"{name}: gave {shown(law.tolist())} to {role} {arms} arms, which are not probabilities that sum to 1; "
-            "divide them by their sum"
+            f"{name}: gave {shown(law.tolist())} to {role} {arms} arms, "
+            "which are not probabilities that sum to 1; divide them by their sum"
         )
     return np.asarray(law / total)
 
 
-class _Made(NamedTuple):
-    kind: type
+class _Form(NamedTuple):
+    """What a policy in Python has where others have a type of parameters and compiled functions."""
+
+    params_type: type
     functions: Functions
 
 
 @cache  # policies that are equal share their type, by which the round loop finds their functions
-def _made(policy: PythonPolicy) -> _Made:
+def _form_of(policy: PythonPolicy) -> _Form:
+    """Give the methods of a policy the signatures of compiled functions."""
+
     class Params(NamedTuple):
         unused: float
 
-    kind = type(policy)
-    Params.__module__, Params.__qualname__ = (
-        kind.__module__,
-        f"{kind.__qualname__}.{next(_numbers)}",
-    )
+    owner = type(policy)
+    Params.__module__ = owner.__module__
+    Params.__qualname__ = f"{owner.__qualname__}.{next(_numbers)}"
     learned = policy.learned
 
     def init(params: object, state: State) -> None:
@@ -237,23 +258,24 @@ def _made(policy: PythonPolicy) -> _Made:
         def random() -> float:
             return uniform(stream)
 
-        exploit, law = policy._laws(state, random)
+        exploit, law = _checked_laws(policy, state, random)
         if not isinstance(exploit, int):
-            exploit = _drawn(exploit, random())
-        explore = _drawn(law, random())
+            exploit = _draw_from(exploit, random())
+        explore = _draw_from(law, random())
         propensity = float(law[explore])
         return exploit, explore, 1.0 / propensity, propensity
 
     def update(params: object, state: State, arm: int, weight: float, loss: float) -> None:
         policy.update(Knowledge(learned, state, _no_draws), arm, weight, loss)
 
-    return _Made(Params, Functions(init, decide, update))
+    return _Form(Params, Functions(init, decide, update))
 
 
 _numbers = count()
 
 
-def _drawn(law: Floats, mark: float) -> int:
+def _draw_from(law: Floats, mark: float) -> int:
+    """The arm that a uniform number draws from a law."""
     sums = np.cumsum(law)
     return int(np.searchsorted(sums, mark * sums[-1]))
 

@@ -116,7 +116,10 @@ def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float
 
 @compiled
 def count_duel(state: State, arm: int) -> None:
-    """Count the leader's duel with the observed arm, or with its challenger if the observed arm is the leader."""
+    """Count the leader's duel with the observed arm.
+
+    If the observed arm is the leader, its duel is with its challenger.
+    """
     leader = int(state.scalars[S.leader])
     if arm == leader:
         state.ints[DUELS + leader, int(state.scalars[S.challenger])] += 1
@@ -127,7 +130,10 @@ def count_duel(state: State, arm: int) -> None:
 
 @compiled
 def last_seen(seen_at: Ints) -> int:
-    """The largest number in `seen_at`. It may exceed the number of arms, since arms may have been retired."""
+    """The largest number in `seen_at`.
+
+    It may exceed the number of arms, since arms may have been retired.
+    """
     last = 0
     for when in seen_at:
         last = max(last, when)
@@ -155,37 +161,42 @@ class TopTwo(Policy):
 
     - exploits the leader $B$, the arm with the smallest mean;
     - explores the leader or its challenger
-      $C = \arg\min_{i \ne B} (m_i - m_B + \varepsilon) / \sqrt{1/N_B + 1/N_i}$, the arm that is hardest to tell from the
-      leader. $T_{B,C}$ counts their duels including this one, and $N_{B,C}$ those in which $C$ was explored. $C$ is
-      explored if $N_{B,C} \le (1 - \beta) T_{B,C}$, and $B$ otherwise;
+      $C = \arg\min_{i \ne B} (m_i - m_B + \varepsilon) / \sqrt{1/N_B + 1/N_i}$, the arm that is
+      hardest to tell from the leader. $T_{B,C}$ counts their duels including this one, and
+      $N_{B,C}$ those in which $C$ was explored. $C$ is explored if $N_{B,C} \le (1 - \beta)
+      T_{B,C}$, and $B$ otherwise;
     - learns $N$, $m$, $T_{B,C}$ and $N_{B,C}$, all when the observation arrives.
 
-    Jourdan, M., Degenne, R. and Kaufmann, E. (2023). An epsilon-best-arm identification algorithm for fixed-confidence
-    and beyond. NeurIPS. They publish leader, challenger, tracking, and an initial observation of every arm. For the
-    decoupled game and late feedback we add:
+    Jourdan, M., Degenne, R. and Kaufmann, E. (2023). An epsilon-best-arm identification algorithm
+    for fixed-confidence and beyond. NeurIPS. They publish leader, challenger, tracking, and an
+    initial observation of every arm. For the decoupled game and late feedback we add:
 
-    - Until every arm has been observed, the policy explores unobserved arms uniformly at random and exploits the best
-      observed one (before the first observation, any arm uniformly).
-    - Among tied arms it takes the one observed first. That order is random, so no arm is favoured. All but the first
-      decisions follow from what is learned.
-    - An observation counts for the duel between the leader at its arrival and the observed arm, or the leader's
-      challenger if the observed arm is the leader. With prompt feedback this is the published count.
+    - Until every arm has been observed, the policy explores unobserved arms uniformly at random and
+      exploits the best observed one (before the first observation, any arm uniformly).
+    - Among tied arms it takes the one observed first. That order is random, so no arm is favoured.
+      All but the first decisions follow from what is learned.
+    - An observation counts for the duel between the leader at its arrival and the observed arm, or
+      the leader's challenger if the observed arm is the leader. With prompt feedback this is the
+      published count.
 
-    So exploration is deterministic: propensity and weight are 1, and the exploration law has one arm (at first it is
-    uniform over the unobserved arms). Sample means need no weight, so another policy's log or an unavailable arm does
-    not bias them: `decide(available=...)` applies the same rule to the means and counts of the available arms, and
-    charges the others nothing. *Without an observation in between, every decision explores the same arm*: 100 decisions
-    at once, or one from each of 100 replicas, explore one arm 100 times.
+    So exploration is deterministic: propensity and weight are 1, and the exploration law has one
+    arm (at first it is uniform over the unobserved arms). Sample means need no weight, so another
+    policy's log or an unavailable arm does not bias them: `decide(available=...)` applies the same
+    rule to the means and counts of the available arms, and charges the others nothing. *Without an
+    observation in between, every decision explores the same arm*: 100 decisions at once, or one
+    from each of 100 replicas, explore one arm 100 times.
 
-    Arms are observed at different times, so their means are comparable only if losses do not depend on time. Then its
-    regret is among the lowest. On `environments.Alternating` it is several times that of FTPL, and against an adversary
-    that watches it, it is linear in the horizon.
+    Arms are observed at different times, so their means are comparable only if losses do not depend
+    on time. Then its regret is among the lowest. On `environments.Alternating` it is several times
+    that of FTPL, and against an adversary that watches it, it is linear in the horizon.
 
-    $T$ and $N$ are $K \times K$: they take 16 bytes a pair, and a saved state contains all of them. A learner takes at most 1,000
-    arms. Its `estimates` are the sample means (-1 for an arm not yet observed).
+    $T$ and $N$ are $K \times K$: they take 16 bytes a pair, and a saved state contains all of them.
+    A learner takes at most 1,000 arms. Its `estimates` are the sample means (-1 for an arm not yet
+    observed).
 
     Args:
-        epsilon: $\varepsilon$, how close to the best is good enough, above 0; the published default is 0.1.
+        epsilon: $\varepsilon$, how close to the best is good enough, above 0; the published default
+            is 0.1.
         beta: the leader's share of its duels, in (0, 1).
 
     >>> import decoupled as dc

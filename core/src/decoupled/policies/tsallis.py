@@ -1,16 +1,17 @@
 """Decoupled Tsallis-INF: the policy that the paper calls FTRL.
 
-With a = 1 / (1 - beta), gaps u and rate = (1 - beta) * eta, the weights are w_i = (1 + rate * u_i + x) ** -a, where the
-excess x solves S(x) = sum_i w_i = 1. It lies in [0, K ** (1/a) - 1] for any estimates and is small if a is large, so no
-digits are lost to rounding. The Lagrange multiplier itself would be min(L) - (1 + x) / rate.
+With a = 1 / (1 - beta), gaps u and rate = (1 - beta) * eta, the weights are w_i = (1 + rate * u_i +
+x) ** -a, where the excess x solves S(x) = sum_i w_i = 1. It lies in [0, K ** (1/a) - 1] for any
+estimates and is small if a is large, so no digits are lost to rounding. The Lagrange multiplier
+itself would be min(L) - (1 + x) / rate.
 
-SCS, a general conic solver, is there for comparison with Newton's method. With beta in (0, 1) and scaled gaps g = eta *
-u, the weights minimise
+SCS, a general conic solver, is there for comparison with Newton's method. With beta in (0, 1) and
+scaled gaps g = eta * u, the weights minimise
 
     <w, g> - sum_i t_i / (beta * (1 - beta))   subject to   sum_i w_i = 1,   t_i <= w_i ** beta,
 
-and (w_i, 1, t_i) lies in a power cone. O'Donoghue, B., Chu, E., Parikh, N. and Boyd, S. (2016). Conic
-optimization via operator splitting and homogeneous self-dual embedding. JOTA 169.
+and (w_i, 1, t_i) lies in a power cone. O'Donoghue, B., Chu, E., Parikh, N. and Boyd, S. (2016).
+Conic optimization via operator splitting and homogeneous self-dual embedding. JOTA 169.
 """
 
 import math
@@ -44,7 +45,8 @@ def two_powers(
     """Fill (1 + gap + x) ** -a and (1 + gap + x) ** -b."""
     done = 0
     if a == 3.0 and (b == 4.0 or b == 2.0):
-        # One division serves two arms, 1/x = y * (1 / (x * y)), and the loop handles four at a time: twice as fast.
+        # One division serves two arms, 1/x = y * (1 / (x * y)), and the loop handles four at a
+        # time: twice as fast.
         half = len(gaps) // 2
         for i in range(half):
             x = 1.0 + (gaps[i] + excess)
@@ -67,9 +69,10 @@ def tsallis_excess(
 ) -> tuple[float, int]:
     """Solve S(x) = 1 by safeguarded Newton from any start. Return the root and the number of steps.
 
-    Newton works on S(x) ** (-1/a), which is increasing, concave and nearly straight (exactly straight if all gaps are
-    equal or one arm has all the weight). From the left of the root it climbs without overshooting; a step from the
-    right lands on the left, and the bracket catches it. The rows are work space; S has slope -a * sum(slopes).
+    Newton works on S(x) ** (-1/a), which is increasing, concave and nearly straight (exactly
+    straight if all gaps are equal or one arm has all the weight). From the left of the root it
+    climbs without overshooting; a step from the right lands on the left, and the bracket catches
+    it. The rows are work space; S has slope -a * sum(slopes).
     """
     highest = math.expm1(math.log(float(len(gaps))) / a)
     excess = min(max(start, 0.0), highest)
@@ -78,7 +81,8 @@ def tsallis_excess(
         mass = total(weights)
         move = mass * math.expm1(math.log(mass) / a) / total(slopes)
         excess = min(max(excess + move, 0.0), highest)
-        # The error after a step is of the order of the step squared, so this step was the last one needed.
+        # The error after a step is of the order of the step squared, so this step was the last one
+        # needed.
         if a * abs(move) <= _LAST_STEP * (1.0 + excess):
             return excess, step
     return excess, _MOST_STEPS
@@ -104,9 +108,12 @@ class Params(NamedTuple):
 
 @compiled
 def refresh(params: Params, state: State, saved: bool) -> None:
-    """Solve for w at eta_t = c K^(1/2 - beta) / sqrt(t), by Newton from the last excess; p_i is w_i^(1 - beta/2).
+    """Compute eta_t = c K^(1/2 - beta) / sqrt(t), then w_t and p_t of equation (4).
 
-    A `saved` excess that already solves the equation is kept, so that loading a state changes no bit of the weights.
+    Newton's method solves for w_t from the last excess, and p_t is w_t^(1 - beta/2) up to its sum.
+
+    A `saved` excess that already solves the equation is kept, so that loading a state changes no
+    bit of the weights.
     """
     floats = state.floats
     scalars = state.scalars
@@ -140,7 +147,7 @@ def init(params: Params, state: State) -> None:
 
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """Draw i_t from w and j_t from p, independently."""
+    """Draw i_t ~ w_t and j_t ~ p_t of equation (4), independently of each other."""
     floats = state.floats
     scalars = state.scalars
     return draw_both(
@@ -154,7 +161,7 @@ def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float
 
 @compiled
 def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
-    """Add the importance-weighted loss."""
+    """Add loss / p_t to the estimate of the explored arm j_t."""
     state.floats[R.estimates, arm] += weight * loss
     refresh(params, state, False)
 
@@ -172,7 +179,10 @@ def conic_solver() -> Any:
 
 @lru_cache(maxsize=8)
 def _constraints(arms: int) -> tuple[Any, Floats]:
-    """The matrix A and the vector b of A x + s = b, x = (w, t), which depend on the number of arms only."""
+    """The matrix A and the vector b of A x + s = b, x = (w, t).
+
+    They depend on the number of arms only.
+    """
     from scipy.sparse import csc_matrix
 
     numbers = np.arange(arms)
@@ -186,7 +196,9 @@ def _constraints(arms: int) -> tuple[Any, Floats]:
 
 
 def conic_weights(gaps: Floats, beta: float) -> Floats:
-    """The weights for scaled gaps, to SCS's accuracy. Each call starts afresh, so equal gaps give equal bits.
+    """The weights for scaled gaps, to SCS's accuracy.
+
+    Each call starts afresh, so equal gaps give equal bits.
 
     >>> import numpy as np
     >>> from decoupled.policies.tsallis import conic_weights
@@ -203,8 +215,9 @@ def conic_weights(gaps: Floats, beta: float) -> Floats:
     )
     solution = problem.solve()
     if solution["info"]["status"] != "solved":
+        status = solution["info"]["status"]
         raise StateError(
-            f"solver = 'scs': ended with {solution['info']['status']!r} on {arms} arms; use solver='newton'"
+            f"solver = 'scs': ended with {status!r} on {arms} arms; use solver='newton'"
         )
     weights = np.maximum(solution["x"][:arms], SMALLEST)
     law: Floats = weights / weights.sum()
@@ -252,27 +265,31 @@ def conic_entries(newton: Entries) -> Entries:
 
 @dataclass(frozen=True)
 class TsallisINF(ExplicitLaws):
-    r"""Decoupled Tsallis-INF: follow the regularised leader with Tsallis entropy (FTRL in the paper's figures).
+    r"""Decoupled Tsallis-INF: follow the regularised leader with Tsallis entropy.
+
+    The paper's figures call it FTRL.
 
     With $\hat L$ the summed loss estimates and $\eta_t = c K^{1/2 - \beta} / \sqrt{t}$, each round
 
     - exploits $i_t \sim w$, which minimises
-      $\langle w, \hat L \rangle - \sum_i (w_i^\beta - \beta w_i) / (\beta (1 - \beta) \eta_t)$ over the simplex, that is
-      $w_i = ((1 - \beta) \eta_t (\hat L_i - x))^{-1 / (1 - \beta)}$ with $x$ such that $\sum_i w_i = 1$;
+      $\langle w, \hat L \rangle - \sum_i (w_i^\beta - \beta w_i) / (\beta (1 - \beta) \eta_t)$ over
+      the simplex, that is $w_i = ((1 - \beta) \eta_t (\hat L_i - x))^{-1 / (1 - \beta)}$ with $x$
+      such that $\sum_i w_i = 1$;
     - explores $j_t \sim p$, with $p_i \propto w_i^{1 - \beta/2}$;
     - learns $\hat L_{j_t} \leftarrow \hat L_{j_t} + \ell / p_{j_t}$, where $\ell$ is the loss seen.
 
     Safeguarded Newton steps from the last round's solution find the weights, 2 or 3 a round;
     `extend.diagnostics(learner)["steps"]` is their number.
 
-    Rouyer, C. and Seldin, Y. (2020). Tsallis-INF for decoupled exploration and exploitation in multi-armed bandits.
-    COLT. Equation (4) of Kim, Lee and Oh (2026).
+    Rouyer, C. and Seldin, Y. (2020). Tsallis-INF for decoupled exploration and exploitation in
+    multi-armed bandits. COLT. Equation (4) of Kim, Lee and Oh (2026).
 
     Args:
         beta: the entropy's order, in (0, 1). The paper has 2/3, which corresponds to $\alpha = 3$.
         c: scale of the learning rate, above 0.
-        solver: "newton", or "scs" for a general conic solver (extra `conic`), which is there for comparison. It gives
-            the same weights to six digits, is thousands of times slower, and only a learner can run it.
+        solver: "newton", or "scs" for a general conic solver (extra `conic`), which is there for
+            comparison. It gives the same weights to six digits, is thousands of times slower, and
+            only a learner can run it.
 
     >>> import decoupled as dc
     >>> learner = dc.TsallisINF(beta=0.5).start(arms=["a", "b", "c"], seed=1)

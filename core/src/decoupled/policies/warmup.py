@@ -1,6 +1,7 @@
 """Compile all the machine code that a learner calls, before a user has to wait for it.
 
-Entry points are compiled, or loaded from disk, on their first call: `warm` calls each once, on a throwaway learner.
+Entry points are compiled, or loaded from disk, on their first call: `warm` calls each once, on a
+throwaway learner.
 """
 
 import json
@@ -13,7 +14,9 @@ _warm: set[Hashable] = set()
 
 
 def warm(policy: Policy, arms: int = 2) -> None:
-    """Compile everything that a learner of this policy calls, or load it from disk. Do nothing if already done.
+    """Compile everything that a learner of this policy calls, or load it from disk.
+
+    Do nothing if already done.
 
     >>> import decoupled as dc
     >>> warm(dc.FollowTheLeader())
@@ -30,13 +33,16 @@ def is_warm(policy: Policy, arms: int) -> bool:
     return is_warm_form(form(policy, arms))
 
 
-def is_warm_form(known: Hashable) -> bool:
+def is_warm_form(form_key: Hashable) -> bool:
     """Like `is_warm`, for a result of `form`."""
-    return known in _warm
+    return form_key in _warm
 
 
 def steps(policy: Policy, arms: int = 2) -> Iterator[None]:
-    """`warm` in parts of up to half a minute each, so that a caller can do more urgent work in between."""
+    """Do what `warm` does, in parts of up to half a minute each.
+
+    A caller can do more urgent work in between.
+    """
     learner = policy.start(arms, seed=0)
     yield
     decision = learner.decide()
@@ -60,7 +66,9 @@ def steps(policy: Policy, arms: int = 2) -> Iterator[None]:
 
 
 def form(policy: Policy, arms: int) -> Hashable:
-    """A key that is equal for policies that run the same machine code. Numbers are arguments of that code.
+    """A key that is equal for policies that run the same machine code.
+
+    Numbers are arguments of that code.
 
     >>> import decoupled as dc
     >>> form(dc.FTPL(alpha=2.5), arms=3) == form(dc.FTPL(), arms=4)
@@ -74,7 +82,7 @@ def form(policy: Policy, arms: int) -> Hashable:
 
 def _without_numbers(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _without_numbers(each) for name, each in value.items()}
+        return {name: _without_numbers(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_without_numbers(each) for each in value]
+        return [_without_numbers(item) for item in value]
     return 0 if type(value) in (int, float) else value

@@ -1,4 +1,7 @@
-"""What a simulation refuses by name: sizes that no machine has, before anything is made, and losses outside [0, 1]."""
+"""What a simulation refuses: sizes that no machine has, and losses outside [0, 1].
+
+Sizes are checked before anything is made.
+"""
 
 import os
 from collections.abc import Callable, Iterable, Sized
@@ -25,7 +28,10 @@ A_CHECKPOINT = 100
 def checked_sizes(
     policies: int, environment: Environment, horizon: object, runs: object, checkpoints: object
 ) -> tuple[int, int]:
-    """The horizon and the number of runs; an error if these or the checkpoints need more memory than there is."""
+    """Check the horizon and the number of runs, and return them.
+
+    Raise an error if these or the checkpoints need more memory than there is.
+    """
     rounds = whole_number("horizon", horizon, 1, "the paper has 10,000", MOST_ROUNDS)
     count = whole_number("runs", runs, 1, "the paper has 1,000", MOST_ROUNDS)
     if not isinstance(environment, Adversary):  # which has no table
@@ -38,7 +44,10 @@ def checked_sizes(
 
 
 def _points(checkpoints: Any, horizon: int) -> int | None:
-    """How many checkpoints are asked for; None if the value is of no known kind, which is said elsewhere."""
+    """How many checkpoints there are to be.
+
+    It is None if the value is of no known kind, which another check reports.
+    """
     if isinstance(checkpoints, dict):
         checkpoints = checkpoints.get("count")
     if isinstance(checkpoints, str):
@@ -63,13 +72,13 @@ UNKNOWN = 2**40  # bytes; more than machines have on which it cannot be asked
 def whole_memory() -> int:
     """The memory of this machine, or of the container that this runs in, in bytes."""
     try:
-        whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):  # Windows does not have it
-        whole = UNKNOWN
+        memory = UNKNOWN
     try:
-        return min(whole, int(CONTAINER.read_text("utf-8")))
+        return min(memory, int(CONTAINER.read_text("utf-8")))
     except (OSError, ValueError):
-        return whole
+        return memory
 
 
 def as_memory(size: float) -> str:
@@ -85,7 +94,10 @@ POINTS = 100  # rounds looked at in each replay
 
 
 class Outside(NamedTuple):
-    """A loss outside [0, 1]: its round, counted from 0 as an adversary counts, its arm and its value."""
+    """A loss outside [0, 1], with its round, its arm and its value.
+
+    Rounds count from 0, as for an adversary.
+    """
 
     t: int
     arm: int
@@ -95,8 +107,9 @@ class Outside(NamedTuple):
 def find_outside(replay: Callable[[Ints], Floats], rounds: Ints, sums: Floats) -> Outside:
     """Find a loss that takes the sum of an arm out of range.
 
-    `sums` (rounds x arms) are the losses of each arm up to these rounds, and some of them are out of range. `replay`
-    plays the same run again and returns the sums at other rounds, which come closer and closer.
+    `sums` (rounds x arms) are the losses of each arm up to these rounds, and some of them are out
+    of range. `replay` plays the same run again and returns the sums at other rounds, which come
+    closer and closer.
     """
     while True:
         place = int(np.argmax(_out_of_range(rounds, sums).any(axis=1)))
@@ -110,7 +123,10 @@ def find_outside(replay: Callable[[Ints], Floats], rounds: Ints, sums: Floats) -
 
 
 def _out_of_range(rounds: Ints, sums: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Whether the sum of each arm's losses is not possible after so many rounds; NaN is out of range too."""
+    """Whether the sum of each arm's losses is impossible after so many rounds.
+
+    NaN is impossible, too.
+    """
     return ~((sums >= 0.0) & (sums <= rounds[:, None]))
 
 

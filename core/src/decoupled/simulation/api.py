@@ -52,9 +52,9 @@ def simulate(
 
     All policies meet the same losses, unless the environment is an adversary that reacts to them.
 
-    The results depend only on the first five arguments, the checkpoints and the traffic: any number of workers, any
-    executor and any block size give the same bits. The traffic has its own random numbers, so it does not change the
-    losses. Regret always counts the losses suffered.
+    The results depend only on the first five arguments, the checkpoints and the traffic: any number
+    of workers, any executor and any block size give the same bits. The traffic has its own random
+    numbers, so it does not change the losses. Regret always counts the losses suffered.
 
     Args:
         policies: one policy, or several that differ; with a `ContextTable`, `baselines` as well.
@@ -64,16 +64,17 @@ def simulate(
         seed: the seed of all randomness.
         checkpoints: when regret is recorded: a number (evenly spaced), "log", "all", {"count": n,
             "spacing": "log"}, or a list of rounds. The horizon is always one of them.
-        curves: "runs" keeps the curve of every run, "moments" only their mean and standard deviation,
-            "auto" the former while it takes less than 160 MB.
+        curves: "runs" keeps the curve of every run, "moments" only their mean and standard
+            deviation, "auto" the former while it takes less than 160 MB.
         workers: threads to use; all cores if not given.
-        executor: any `concurrent.futures.Executor` instead of threads, such as Dask's `client.get_executor()`. Set
-            `workers` to the number that it has, to keep them all busy.
-        out: a folder for finished blocks, so that the same call continues after a crash, then results.nc and timings.json.
+        executor: any `concurrent.futures.Executor` instead of threads, such as Dask's
+            `client.get_executor()`. Set `workers` to the number that it has, to keep them all busy.
+        out: a folder for finished blocks, so that the same call continues after a crash, then
+            results.nc and timings.json.
         block: runs in a block; chosen by cost if not given.
         device: "cpu", or "cuda" for NVIDIA GPUs, all that the machine has (extra `cuda`).
-            Losses and draws are the same, and results are equal up to the rounding of functions such as
-            exp; any number of devices and any block size give the same bits there, too.
+            Losses and draws are the same, and results are equal up to the rounding of functions
+            such as exp; any number of devices and any block size give the same bits there, too.
         traffic: whether feedback is late, lost or rare.
         report: called with the rounds of each finished block and the seconds they took.
 
@@ -88,7 +89,9 @@ def simulate(
     {'FTPL': 96.6}
     """
     _check_kind("traffic", traffic, Traffic, "for example dc.Traffic(delay=100)")
-    plan = make_plan(policies, environment, horizon, runs, seed, checkpoints, device, traffic)
+    plan = make_plan(
+        policies, environment, horizon, runs, seed, checkpoints, device=device, traffic=traffic
+    )
     return run_plan(
         plan, curves=curves, workers=workers, executor=executor, out=out, block=block, report=report
     )
@@ -108,7 +111,8 @@ def run_plan(
 
     >>> import decoupled as dc
     >>> from decoupled.simulation.plan import make_plan
-    >>> plan = make_plan(dc.FTPL(), dc.environments.Alternating(arms=8, gap=0.125), 1_000, 100, seed=0)
+    >>> environment = dc.environments.Alternating(arms=8, gap=0.125)
+    >>> plan = make_plan(dc.FTPL(), environment, horizon=1_000, runs=100, seed=0)
     >>> run_plan(plan).summary()["mean"].round(1).to_dict()
     {'FTPL': 65.9}
     """

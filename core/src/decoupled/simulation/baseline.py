@@ -24,8 +24,8 @@ class TableRun(NamedTuple):
 class Baseline(Policy, kind="baseline", package=f"{__package__}.baselines"):
     """A policy that only runs in `simulate`, for comparisons on a `ContextTable`.
 
-    Unlike other policies, it may read the whole table of contexts before the first round, for example to list the
-    segments. It sees the loss of a round only after it has decided.
+    Unlike other policies, it may read the whole table of contexts before the first round, for
+    example to list the segments. It sees the loss of a round only after it has decided.
 
     >>> import decoupled as dc
     >>> sorted(dc.baselines.Baseline.known())

@@ -1,7 +1,7 @@
 """Runs on a `ContextTable`: they have an order of their own, and a context in every round.
 
-Policies that are blind to the context play in the world of every table. A contextual policy has a world that does what its
-learner does, which a test compares with it.
+Policies that are blind to the context play in the world of every table. A contextual policy has a
+world that does what its learner does, which a test compares with it.
 """
 
 from collections.abc import Sequence
@@ -100,7 +100,10 @@ def context_world(policy: Policy, table: ContextTable, row_at: Ints, best: int) 
 
 
 def _contexts(policy: Any, table: ContextTable, row_at: Ints) -> RoundContexts:
-    """The contexts of a run: segments are numbered as they come, and those beyond the most are one."""
+    """The contexts of a run.
+
+    Segments are numbered as they come, and those beyond the most are one.
+    """
     segments = table.segment_at(policy.segments)[row_at]
     _, firsts, places = np.unique(segments, return_index=True, return_inverse=True)
     segment_at = np.minimum(firsts.argsort().argsort()[places], policy.max_segments)
@@ -110,7 +113,10 @@ def _contexts(policy: Any, table: ContextTable, row_at: Ints) -> RoundContexts:
 
 
 def fill_regret(losses: Floats, run: TableRun, played: Ints) -> None:
-    """Fill the regret at each checkpoint and add to the plays, from the arms played, exploited and explored alike."""
+    """Fill the regret at each checkpoint, and add to the plays.
+
+    The arms that were played are those exploited and explored alike.
+    """
     behind = losses[run.row_at, played] - losses[run.row_at, run.best]
     run.regret[:] = behind.cumsum()[run.checkpoints - 1]
     run.plays[:] += np.bincount(played, minlength=losses.shape[1])

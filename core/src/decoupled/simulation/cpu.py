@@ -34,7 +34,8 @@ class BlockResult(NamedTuple):
 
     Two runs of ten rounds with two arms:
 
-    >>> BlockResult(np.array([[0.5, 1.0], [0.5, 2.0]]), np.array([[3, 17], [10, 10]])).plays.sum(axis=1).tolist()
+    >>> result = BlockResult(np.array([[0.5, 1.0], [0.5, 2.0]]), np.array([[3, 17], [10, 10]]))
+    >>> result.plays.sum(axis=1).tolist()
     [20, 20]
     """
 
@@ -54,22 +55,22 @@ def run_block(
     horizon: int,
     checkpoints: Ints,
     seed: int,
-    first: int,
-    last: int,
+    runs: range,
+    *,
     traffic: Traffic = DIRECT,
 ) -> BlockResult:
-    """Run `first` to `last - 1` of one policy, one after another.
+    """Play some runs of one policy, one after another.
 
     >>> import decoupled as dc
     >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
-    >>> run_block(dc.FTPL(), easy, 100, np.array([50, 100]), seed=0, first=0, last=3).regret.shape
+    >>> run_block(dc.FTPL(), easy, 100, np.array([50, 100]), seed=0, runs=range(3)).regret.shape
     (3, 2)
     """
-    regret = np.empty((last - first, len(checkpoints)))
+    regret = np.empty((len(runs), len(checkpoints)))
     plays = np.zeros((2, environment.arms), np.int64)
     if isinstance(policy, Baseline):  # which plays by itself, since it may read the whole table
         table: Any = environment
-        for place, number in enumerate(range(first, last)):
+        for place, number in enumerate(runs):
             row_at = table.row_at(horizon, seed, number)
             best = best_arm(table, row_at)
             policy.play(
@@ -86,7 +87,7 @@ def run_block(
             )
         return BlockResult(regret, plays)
     game = Game(policy, environment, horizon, seed, traffic=traffic)
-    for place, number in enumerate(range(first, last)):
+    for place, number in enumerate(runs):
         run = game.new_run(number, checkpoints, regret[place], plays)
         game.loop(run)
         game.finish(run, number)
@@ -198,7 +199,10 @@ def loop_for(policy: Policy, *code: Any) -> Callable[[Run], None]:
 
 
 def run_streams(seed: int, run: int) -> tuple[Words, Words]:
-    """The streams of the environment's noise and the policy's draws: two children of one seed, keyed by the run."""
+    """The streams of the environment's noise and the policy's draws.
+
+    They are two children of one seed, keyed by the run.
+    """
     return stream_of(seed, run, LOSS_NOISE), stream_of(seed, run, DRAWS)
 
 
@@ -217,7 +221,10 @@ def table_and_best(environment: Environment, horizon: int) -> tuple[Table, int]:
 
 
 def checked_table(environment: Environment, horizon: int) -> Table:
-    """The table of an environment, validated: it may be a user's own, and compiled code trusts it."""
+    """The table of an environment, validated.
+
+    It may be a user's own, and compiled code trusts it.
+    """
     table = environment.table(horizon)
     rows = np.ascontiguousarray(table.rows, np.float64)
     row_at = np.ascontiguousarray(table.row_at, np.int64)
@@ -228,7 +235,8 @@ def checked_table(environment: Environment, horizon: int) -> Table:
         or rows.shape[1] != environment.arms
         or not ((rows >= 0.0) & (rows <= 1.0)).all()
     ):
-        problem = f"rows, of shape {rows.shape}: must be rows x {environment.arms} arms of losses in [0, 1]"
+        rule = f"must be rows x {environment.arms} arms of losses in [0, 1]"
+        problem = f"rows, of shape {rows.shape}: {rule}"
     elif row_at.shape != (horizon,) or row_at.min() < 0 or row_at.max() >= len(rows):
         rule = f"must be a row number from 0 to {len(rows) - 1} for each of {horizon} rounds"
         problem = f"row_at, of shape {row_at.shape}: {rule}"

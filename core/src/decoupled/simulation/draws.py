@@ -39,17 +39,20 @@ def _count(
 def draws_per_round(
     policy: CoupledFTPL, environment: Environment, horizon: int, runs: int, seed: int
 ) -> Floats:
-    """The mean number of resampling draws per round, for each of the runs 0 to `runs - 1` of a simulation.
+    """The mean number of resampling draws per round, for each run of a simulation.
 
-    A policy does not count its draws while it runs. The weight of a decision gives the count: it is the
-    number of draws, times the arm's rank at that moment if the resampling is conditional. Without a cap
-    the expected number is K in any state, with a heavy tail. For conditional resampling it is
-    1 + 1/2 + ... + 1/K.
+    These are the runs 0 to `runs - 1`.
+
+    A policy does not count its draws while it runs. The weight of a decision gives the count: it is
+    the number of draws, times the arm's rank at that moment if the resampling is conditional.
+    Without a cap the expected number is K in any state, with a heavy tail. For conditional
+    resampling it is 1 + 1/2 + ... + 1/K.
 
     >>> import decoupled as dc
     >>> from decoupled.simulation.draws import draws_per_round
     >>> easy = dc.environments.Bernoulli([0.5] * 8)
-    >>> draws_per_round(dc.CoupledFTPL(resampling="conditional"), easy, 1_000, 2, seed=0).round(1).tolist()
+    >>> policy = dc.CoupledFTPL(resampling="conditional")
+    >>> draws_per_round(policy, easy, 1_000, 2, seed=0).round(1).tolist()
     [3.0, 2.8]
     """
     if isinstance(environment, Adversary):

@@ -1,4 +1,7 @@
-"""Intervals of means over runs, and of the difference of two policies run by run; and the band around a curve of means."""
+"""Intervals of means over runs, of differences, and bands around a curve of means.
+
+A difference is that of two policies, run by run.
+"""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +16,9 @@ from ..errors import ParameterError
 
 
 def interval(values: Floats, level: float) -> tuple[float, float, float, float]:
-    """The mean, its standard error, and the ends of its interval; NaN but for the mean if there is one value.
+    """The mean, its standard error, and the ends of its interval.
+
+    With one value, all but the mean are NaN.
 
     >>> [round(each, 2) for each in interval(np.array([1.0, 2.0, 3.0]), level=0.95)]
     [2.0, 0.58, -0.48, 4.48]

@@ -2,8 +2,9 @@
 
 A simulation needs neither xarray nor pandas, and loading them takes longer than a small one.
 
-`CurveMoments` has the mean and variance of curves over any number of runs, in bounded memory. Runs are reduced in fixed
-groups, in run order. So the result is the same to the last bit for every block size, executor and number of workers.
+`CurveMoments` has the mean and variance of curves over any number of runs, in bounded memory. Runs
+are reduced in fixed groups, in run order. So the result is the same to the last bit for every block
+size, executor and number of workers.
 """
 
 from typing import Any, NamedTuple
@@ -20,10 +21,12 @@ class Labelled(NamedTuple):
     """Variables and attributes, before they become an xarray data set.
 
     Attributes:
-        variables: each variable's dimensions and values, by name. One named after its only dimension labels it.
+        variables: each variable's dimensions and values, by name. One named after its only
+            dimension labels it.
         attrs: the attributes of the whole data set.
 
-    >>> arrays = Labelled({"x": (("arm",), np.ones(2)), "arm": (("arm",), np.array(["a", "b"]))}, {})
+    >>> data = {"x": (("arm",), np.ones(2)), "arm": (("arm",), np.array(["a", "b"]))}
+    >>> arrays = Labelled(data, {})
     >>> arrays.sizes, arrays.values("arm").tolist()
     ({'arm': 2}, ['a', 'b'])
     """
@@ -57,17 +60,17 @@ class CurveMoments:
 
     def add(self, curves: Floats) -> None:
         """Add the next runs, in run order."""
-        taken = min(GROUP - self._filled, len(curves)) if self._filled else 0
-        self._waiting[self._filled : self._filled + taken] = curves[:taken]
-        self._filled += taken
+        filling = min(GROUP - self._filled, len(curves)) if self._filled else 0
+        self._waiting[self._filled : self._filled + filling] = curves[:filling]
+        self._filled += filling
         if self._filled == GROUP:
             self._merge(self._waiting)
             self._filled = 0
-        whole = taken + (len(curves) - taken) // GROUP * GROUP
-        self._merge(curves[taken:whole])
-        if whole < len(curves):
-            self._filled = len(curves) - whole
-            self._waiting[: self._filled] = curves[whole:]
+        end = filling + (len(curves) - filling) // GROUP * GROUP
+        self._merge(curves[filling:end])
+        if end < len(curves):
+            self._filled = len(curves) - end
+            self._waiting[: self._filled] = curves[end:]
 
     def _merge(self, curves: Floats) -> None:
         self.count = merge_groups(curves, self.count, self.mean, self._squares)

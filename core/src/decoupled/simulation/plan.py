@@ -53,7 +53,8 @@ class Plan:
     """What to simulate. Results depend only on this, not on how it is executed.
 
     >>> import decoupled as dc
-    >>> plan = make_plan(dc.FTPL(), dc.environments.Alternating(arms=2, gap=0.5), horizon=100, runs=8, seed=0)
+    >>> environment = dc.environments.Alternating(arms=2, gap=0.5)
+    >>> plan = make_plan(dc.FTPL(), environment, horizon=100, runs=8, seed=0)
     >>> plan.rounds, list(plan.blocks(size=5))
     (800, [Block(policy=0, first=0, last=5), Block(policy=0, first=5, last=8)])
     """
@@ -68,7 +69,10 @@ class Plan:
     traffic: Traffic = DIRECT
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as plain values; it names the device if that is not the CPU, and what traffic does to feedback."""
+        """The plan as plain values.
+
+        It names the device if that is not the CPU, and says what traffic does to feedback.
+        """
         values = {
             "policies": [policy.to_dict() for policy in self.policies],
             "environment": self.environment.to_dict(),
@@ -83,11 +87,14 @@ class Plan:
         return values
 
     def digest(self) -> str:
-        """A hash of the plan and of the code that runs it, so that results of other code are not reused."""
+        """A hash of the plan and of the code that runs it.
+
+        So results of other code are not reused.
+        """
         code = [
-            _source_of(part)
+            _source_of(nested)
             for description in (*self.policies, self.environment)
-            for part in _parts(description)
+            for nested in _nested_descriptions(description)
         ]
         content = json.dumps([source_digest(), code, self.to_dict()], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
@@ -98,7 +105,10 @@ class Plan:
         return len(self.policies) * self.runs * self.horizon
 
     def block_size(self, workers: int = 1) -> int:
-        """How many runs a block should hold, from a rough cost of a round; several blocks for each worker."""
+        """How many runs a block should hold, from a rough cost of a round.
+
+        Each worker gets several blocks.
+        """
         a_round = 60e-9 + 4e-9 * self.environment.arms
         if any(policy.in_python for policy in self.policies):
             a_round = 50e-6
@@ -126,6 +136,7 @@ def make_plan(
     runs: int,
     seed: int,
     checkpoints: Checkpoints = DEFAULT_CHECKPOINTS,
+    *,
     device: str = "cpu",
     traffic: Traffic = DIRECT,
 ) -> Plan:
@@ -141,8 +152,8 @@ def make_plan(
     if not isinstance(unchecked, Environment):
         rule = "is not an environment"
         raise ParameterError.of("environment", unchecked, rule, "see dc.environments")
-    for part in (*chosen, environment):
-        _check_plain(part)
+    for description in (*chosen, environment):
+        _check_plain(description)
     for policy in chosen:
         _check_can_run(policy, device)
     horizon, runs = checked_sizes(len(chosen), environment, horizon, runs, checkpoints)
@@ -196,7 +207,10 @@ def policy_of(values: dict[str, Any]) -> Policy:
 
 
 def checkpoint_rounds(wanted: Checkpoints, horizon: int) -> tuple[int, ...]:
-    """The rounds at which regret is recorded, as `simulate` takes them; the last is always the horizon."""
+    """The rounds at which regret is recorded, as `simulate` takes them.
+
+    The last is always the horizon.
+    """
     if isinstance(wanted, str) and wanted == "all":
         return tuple(range(1, horizon + 1))
     if isinstance(wanted, str) and wanted == "log":
@@ -227,7 +241,7 @@ def _spaced(count: object, spacing: str, horizon: int) -> tuple[int, ...]:
 
 
 def _check_plain(description: Description) -> None:
-    """A user's own policy or environment must be a value: hashable, and made of plain parameters."""
+    """Check that a user's own policy or environment is a hashable value of plain parameters."""
     try:
         hash(description)
         json.dumps([description.label, description.to_dict()], allow_nan=False)
@@ -237,18 +251,21 @@ def _check_plain(description: Description) -> None:
         raise ParameterError(f"{type(description).__name__}: {rule}; {remedy}") from None
 
 
-def _parts(description: Description) -> list[Description]:
+def _nested_descriptions(description: Description) -> list[Description]:
     """A description, and any that is a parameter of it."""
-    parts = [description]
+    descriptions = [description]
     for field in fields(description):  # type: ignore[arg-type]
         value = getattr(description, field.name)
         if isinstance(value, Description):
-            parts.extend(_parts(value))
-    return parts
+            descriptions.extend(_nested_descriptions(value))
+    return descriptions
 
 
 def _source_of(description: Description) -> str:
-    """The source of a description's class, if it is from outside this package, and of its compiled functions."""
+    """The source of a description's class, and of its compiled functions.
+
+    It is of interest if the class is from outside this package.
+    """
     kind = type(description)
     if is_ours(kind):
         return ""

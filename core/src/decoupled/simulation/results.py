@@ -48,10 +48,10 @@ _WRITTEN = "give a file that Results.save wrote"
 class Results:
     """The results of a simulation, as a labelled data set (`results.data`, an xarray Dataset).
 
-    It holds `final_regret` (policy x run), `regret_mean` and `regret_std` (policy x round) and `plays`
-    (policy x role x arm, counted over all runs). Unless you leave it out to save memory, it also holds
-    `regret` (policy x run x round). Rounds are the checkpoints. On a `ContextTable` it holds `available` (run): what the
-    best arm for each segment gains over the best single arm.
+    It holds `final_regret` (policy x run), `regret_mean` and `regret_std` (policy x round) and
+    `plays` (policy x role x arm, counted over all runs). Unless you leave it out to save memory, it
+    also holds `regret` (policy x run x round). Rounds are the checkpoints. On a `ContextTable` it
+    holds `available` (run): what the best arm for each segment gains over the best single arm.
 
     Args:
         data: the measured values: call `simulate` or `Results.load` to get them.
@@ -102,7 +102,7 @@ class Results:
         ['FTPL', 'Ladder(hedge_rate=0.25, …)']
         """
         try:
-            return short_labels([policy_of(each) for each in self.specification["policies"]])
+            return short_labels([policy_of(entry) for entry in self.specification["policies"]])
         except ParameterError:  # a user's policy that this process does not know
             return self.labels
 
@@ -133,22 +133,29 @@ class Results:
 
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
-        >>> dc.simulate(dc.FTPL(), easy, horizon=100, runs=20, seed=0, traffic=dc.Traffic(delay=10, missing=0.5)).setting
+        >>> traffic = dc.Traffic(delay=10, missing=0.5)
+        >>> dc.simulate(dc.FTPL(), easy, horizon=100, runs=20, seed=0, traffic=traffic).setting
         'Bernoulli(rewards=(0.2, 0.7)), delay 10, missing 0.5'
         """
         return ", ".join(filter(None, (self.environment, traffic_of(self.specification).label)))
 
     @property
     def same_losses(self) -> bool:
-        """Whether every policy met the same losses in the same run, so that differences run by run are paired.
+        """Whether every policy met the same losses in the same run.
 
-        An adversary reacts to each policy, so there the runs share only their seeds. It is also false if this process
-        does not know the environment, such as one that was defined in another script.
+        Then differences are paired, run by run.
+
+        An adversary reacts to each policy, so there the runs share only their seeds. It is also
+        false if this process does not know the environment, such as one that was defined in another
+        script.
 
         >>> import decoupled as dc
-        >>> worlds = dc.environments.Bernoulli([0.2, 0.7]), dc.environments.PunishLast(arms=2)
-        >>> [dc.simulate(dc.FTPL(), world, horizon=100, runs=2, seed=0).same_losses for world in worlds]
-        [True, False]
+        >>> easy = dc.environments.Bernoulli([0.2, 0.7])
+        >>> dc.simulate(dc.FTPL(), easy, horizon=100, runs=2, seed=0).same_losses
+        True
+        >>> adversary = dc.environments.PunishLast(arms=2)
+        >>> dc.simulate(dc.FTPL(), adversary, horizon=100, runs=2, seed=0).same_losses
+        False
         """
         try:
             environment = Environment.from_dict(self.specification["environment"])
@@ -180,13 +187,16 @@ class Results:
         return self._has("available")
 
     def segment_regret(self, policy: Policy | str) -> Floats:
-        """The regret of every run at the horizon against the best arm for each segment of the `ContextTable`.
+        """The regret of every run at the horizon against the best arm for each segment.
+
+        The segments are those of the `ContextTable`.
 
         Args:
             policy: the policy, or its label.
 
         >>> import decoupled as dc
-        >>> table = dc.environments.ContextTable([[0.1, 0.9], [0.8, 0.2]] * 50, {"subject": ["law", "art"] * 50})
+        >>> losses, subjects = [[0.1, 0.9], [0.8, 0.2]] * 50, ["law", "art"] * 50
+        >>> table = dc.environments.ContextTable(losses, {"subject": subjects})
         >>> results = dc.simulate(dc.Ladder(), table, horizon=100, runs=4)
         >>> (results.segment_regret("Ladder") - results.final_regret("Ladder")).round(6).tolist()
         [30.0, 30.0, 30.0, 30.0]
@@ -200,11 +210,12 @@ class Results:
     def summary(self, against: Policy | str | None = None, level: float = 0.95) -> "pd.DataFrame":
         """A table of final regret, one row per policy.
 
-        The columns are `mean`, `standard_error`, the interval of the mean from `low` to `high` at the given
-        level (Student's t), `median`, and `p99`, the 99th percentile over runs. With `against`, further
-        columns compare each policy with that one, run by run: the mean difference, its interval, and the
-        p-value of a paired t test; see `same_losses`. On a `ContextTable`, `gain` is the loss that a policy saves over
-        the best single arm, -`mean`, and `segment_regret` is its mean regret against the best arm for each segment.
+        The columns are `mean`, `standard_error`, the interval of the mean from `low` to `high` at
+        the given level (Student's t), `median`, and `p99`, the 99th percentile over runs. With
+        `against`, further columns compare each policy with that one, run by run: the mean
+        difference, its interval, and the p-value of a paired t test; see `same_losses`. On a
+        `ContextTable`, `gain` is the loss that a policy saves over the best single arm, -`mean`,
+        and `segment_regret` is its mean regret against the best arm for each segment.
 
         Args:
             against: the policy to compare each with, or its label; None compares nothing.
@@ -213,8 +224,11 @@ class Results:
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
         >>> results = dc.simulate([dc.FTPL(), dc.Exp3()], easy, horizon=100, runs=20, seed=0)
-        >>> list(results.summary(against="Exp3").columns)
-        ['mean', 'standard_error', 'low', 'high', 'median', 'p99', 'difference', 'difference_low', 'difference_high', 'p_value']
+        >>> columns = list(results.summary(against="Exp3").columns)
+        >>> columns[:6]
+        ['mean', 'standard_error', 'low', 'high', 'median', 'p99']
+        >>> columns[6:]
+        ['difference', 'difference_low', 'difference_high', 'p_value']
         """
         with needed_for("summary()"):
             import pandas as pd
@@ -269,17 +283,22 @@ class Results:
         caption: str | None = None,
         label: str = "tab:regret",
     ) -> str:
-        r"""The table of final regret in LaTeX, for a paper with the packages booktabs and siunitx, and graphicx if it is wide.
+        r"""The table of final regret in LaTeX, for a paper.
 
-        The columns are the mean, the median and the 99th percentile. The lowest mean is bold if it is significant: the
-        mean difference from every other policy, run by run, has an interval below zero, with Bonferroni's correction
-        for the number of others. A column shows two digits of its smallest standard error.
+        It needs the packages booktabs and siunitx, and graphicx if it is wide.
+
+        The columns are the mean, the median and the 99th percentile. The lowest mean is bold if it
+        is significant: the mean difference from every other policy, run by run, has an interval
+        below zero, with Bonferroni's correction for the number of others. A column shows two digits
+        of its smallest standard error.
 
         Args:
-            spread: what follows ±: "error" for the standard error, "interval" for half the interval of the mean.
+            spread: what follows ±: "error" for the standard error, "interval" for half the interval
+                of the mean.
             level: the level of the intervals, in (0, 1).
             labels: names of the policies, as in `plot`.
-            caption: None for one with environment, runs, rounds, seed, the rule for bold and the version.
+            caption: None for one with environment, runs, rounds, seed, the rule for bold and the
+                version.
             label: what the text refers to the table by.
 
         >>> import decoupled as dc
@@ -296,7 +315,7 @@ class Results:
         """
         one_of("spread", spread, ("error", "interval"))
         lines = self.statistics(level=level)
-        best = lowest([self.final_regret(each) for each in self.labels], level)
+        best = lowest([self.final_regret(label) for label in self.labels], level)
         heads = {"median": "Median", "p99": "99th percentile"}
         if self.has_segments:
             heads["gain"] = "Gain"
@@ -327,17 +346,21 @@ class Results:
         labels: Labels | None = None,
         title: str | None = None,
     ) -> "Figure":
-        """Plot the mean regret by round with a band around it; the label of the axis says what the band is.
+        """Plot the mean regret by round with a band around it.
+
+        The label of the axis says what the band is.
 
         Args:
             path: the file to save the figure to, such as "regret.png" or "regret.pdf".
             log: whether the rounds are on a logarithmic scale.
-            band: "mean" for the 95 % interval of the mean (Student's t), "std" for one standard deviation over
-                runs, two quantiles of the runs such as (0.05, 0.95), or None for no band. Quantiles need the curve
-                of every run: see `simulate(curves=...)`.
+            band: "mean" for the 95 % interval of the mean (Student's t), "std" for one standard
+                deviation over runs, two quantiles of the runs such as (0.05, 0.95), or None for no
+                band. Quantiles need the curve of every run: see `simulate(curves=...)`.
             ax: Matplotlib axes to draw into. Their title is left alone.
-            labels: names for the legend, one for each policy in order or by policy. Others have their `short_labels`.
-            title: the title; None for the environment and the number of runs. With `ax`, it is not used.
+            labels: names for the legend, one for each policy in order or by policy. Others have
+                their `short_labels`.
+            title: the title; None for the environment and the number of runs. With `ax`, it is not
+                used.
 
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
@@ -384,10 +407,15 @@ class Results:
         means = self._values("regret_mean")
         bands = self._bands(checked_band(band))
         columns = zip(self.names(labels), means, bands, styles(self.labels), strict=True)
-        return tuple(Series(name, rounds, mean, each, style) for name, mean, each, style in columns)
+        return tuple(
+            Series(name, rounds, mean, band_around, style)
+            for name, mean, band_around, style in columns
+        )
 
     def names(self, labels: Labels | None = None) -> list[str]:
-        """The names of the policies in a figure or a table: the given ones, and the field's or `short_labels` for the others.
+        """The names of the policies in a figure or a table.
+
+        They are those in `labels`, and the field's or `short_labels` for the others.
 
         Args:
             labels: names of the policies, as in `plot`; None for their `short_labels`.
@@ -412,7 +440,10 @@ class Results:
         if isinstance(band, str):
             return half_width(band, self._values("regret_std"), self.runs)
         if not self._has("regret"):
-            rule = "needs the curve of every run, and these results have only their mean and standard deviation"
+            rule = (
+                "needs the curve of every run, "
+                "and these results have only their mean and standard deviation"
+            )
             remedy = 'simulate with curves="runs", or use band="mean" or band="std"'
             raise UnsupportedError(f"band = {band}: {rule}; {remedy}")
         curves = zip(self._values("regret_mean"), self._values("regret"), strict=True)
@@ -486,7 +517,8 @@ class ResultCollector:
 
     Args:
         plan: the plan of the blocks.
-        keep_curves: whether to keep the curve of every run, or only their mean and standard deviation.
+        keep_curves: whether to keep the curve of every run, or only their mean and standard
+            deviation.
 
     Regret of two runs that another program has played:
 
@@ -496,7 +528,8 @@ class ResultCollector:
     >>> plan = make_plan(dc.FTPL(), easy, horizon=10, runs=2, seed=0, checkpoints=[5])
     >>> collector = ResultCollector(plan, keep_curves=True)
     >>> plays = np.array([[3, 17], [10, 10]])
-    >>> collector.add(Block(policy=0, first=0, last=2), BlockResult(np.array([[0.5, 1.0], [0.5, 2.0]]), plays))
+    >>> result = BlockResult(np.array([[0.5, 1.0], [0.5, 2.0]]), plays)
+    >>> collector.add(Block(policy=0, first=0, last=2), result)
     >>> collector.results().final_regret("FTPL").tolist()
     [1.0, 2.0]
     """
@@ -530,10 +563,13 @@ class ResultCollector:
         plan, environment = self._plan, self._plan.environment
         variables: dict[str, tuple[tuple[str, ...], Any]] = {
             "final_regret": (("policy", "run"), self._final),
-            "regret_mean": (("policy", "round"), np.stack([each.mean for each in self._moments])),
+            "regret_mean": (
+                ("policy", "round"),
+                np.stack([moments.mean for moments in self._moments]),
+            ),
             "regret_std": (
                 ("policy", "round"),
-                np.stack([each.standard_deviation for each in self._moments]),
+                np.stack([moments.standard_deviation for moments in self._moments]),
             ),
             "plays": (("policy", "role", "arm"), self._plays),
             "policy": (("policy",), np.array([policy.label for policy in plan.policies])),
@@ -578,13 +614,15 @@ def regret_rows(
 ) -> Iterator[tuple[str, ...]]:
     """A row for each policy: mean with interval, median and 99th percentile.
 
-    With `segments` there are two more columns: the gain over the best single arm and the regret against segments. With
-    `paired` there are two with the difference from the rival, the label of one of the policies, run by run.
+    With `segments` there are two more columns: the gain over the best single arm and the regret
+    against segments. With `paired` there are two with the difference from the rival, the label of
+    one of the policies, run by run.
 
     >>> import decoupled as dc
     >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
     >>> results = dc.simulate(dc.FTPL(), easy, horizon=100, runs=20, seed=0)
-    >>> [len(row) for row in regret_rows(results, ["FTPL"], segments=False, paired=False)] == [len(REGRET_HEAD)]
+    >>> [row] = regret_rows(results, ["FTPL"], segments=False, paired=False)
+    >>> len(row) == len(REGRET_HEAD)
     True
     """
     for name, (label, line) in zip(names, results.statistics(rival).items(), strict=True):

@@ -22,6 +22,7 @@ from ..base.files import read_with_checksum, remove_abandoned, with_checksum, wr
 from ..errors import StorageError
 from .cpu import BlockResult, run_block
 from .plan import Block, Plan, as_rounds
+from .traffic import Traffic
 
 PLAN_FILE = "plan.json"
 RESULTS_FILE = "results.nc"
@@ -54,7 +55,7 @@ class BlockStore:
             remove_abandoned(self._blocks)
 
     def _claim(self, plan: Plan, block_size: int) -> int:
-        """Write the plan into a new folder, or return the block size of a folder that already holds it."""
+        """Write the plan into a new folder, or return the block size of the plan that it holds."""
         path = self.folder / PLAN_FILE
         if not path.exists():
             content = {"digest": plan.digest(), "block_size": block_size, "plan": plan.to_dict()}
@@ -105,10 +106,10 @@ class BlockStore:
 def explained(folder: Path) -> Iterator[None]:
     """Turn a failed write into an error that names a remedy; finished blocks are kept.
 
-    >>> with explained(Path("out")):
+    >>> with explained(Path("out")):  # doctest: +ELLIPSIS
     ...     raise OSError(28, "No space left on device")
     Traceback (most recent call last):
-    decoupled.errors.StorageError: out: cannot be written (No space left on device); finished blocks are kept: free some space and run the same command again
+    decoupled.errors.StorageError: out: cannot be written (No space left on device); finished ...
     """
     try:
         yield
@@ -121,13 +122,19 @@ def explained(folder: Path) -> Iterator[None]:
 
 
 Report: TypeAlias = Callable[[int, float], None]
-"""Called with the rounds of a finished block and the seconds that they took, 0 if they were on disk."""
+"""Called with the rounds of a finished block and the seconds that they took.
+
+The seconds are 0 if the block was on disk.
+"""
 
 WINDOW = 4  # blocks under way for each worker
 
 
 class Workers(NamedTuple):
-    """What runs the blocks: an executor, how many workers it has, and the function that each of them calls."""
+    """What runs the blocks.
+
+    It has an executor, how many workers that has, and the function that each of them calls.
+    """
 
     executor: Executor
     number: int
@@ -136,7 +143,10 @@ class Workers(NamedTuple):
 
 @contextmanager
 def cpu_workers(executor: Executor | None, workers: int | None) -> Iterator[Workers]:
-    """The given executor, or threads of our own: compiled code runs without the interpreter lock."""
+    """The given executor, or threads of our own.
+
+    Compiled code runs without the interpreter lock.
+    """
     count = workers or os.cpu_count() or 1
     if executor is not None:
         yield Workers(executor, workers or max(count, 8), timed_block)
@@ -149,10 +159,13 @@ def cpu_workers(executor: Executor | None, workers: int | None) -> Iterator[Work
         threads.shutdown(wait=True, cancel_futures=True)
 
 
-def timed_block(*arguments: Any) -> tuple[BlockResult, float]:
-    """A block, and how long it took; the time is separate because results must have the same bits every time."""
+def timed_block(*arguments: Any, traffic: Traffic) -> tuple[BlockResult, float]:
+    """A block, and how long it took.
+
+    The time is separate because results must have the same bits every time.
+    """
     start = time.perf_counter()
-    result = run_block(*arguments)
+    result = run_block(*arguments, traffic=traffic)
     return result, time.perf_counter() - start
 
 
@@ -163,7 +176,10 @@ def execute(
     workers: Workers,
     report: Report,
 ) -> Iterator[tuple[Block, BlockResult]]:
-    """Every block with its result, in the order of the plan; each is stored as soon as it is finished."""
+    """Every block with its result, in the order of the plan.
+
+    Each is stored as soon as it is finished.
+    """
     upcoming = plan.blocks(size)
     checkpoints = as_rounds(plan)
     under_way: deque[Block] = deque()
@@ -185,9 +201,8 @@ def execute(
                     plan.horizon,
                     checkpoints,
                     plan.seed,
-                    block.first,
-                    block.last,
-                    plan.traffic,
+                    range(block.first, block.last),
+                    traffic=plan.traffic,
                 )
                 running[future] = block
             if not under_way:

@@ -1,4 +1,6 @@
-"""A table of final regret for a paper, and the names that a user gives to policies in it or in a figure.
+"""A table of final regret for a paper, and the names of policies in it or in a figure.
+
+A user may give these names.
 
 It has booktabs rules and siunitx columns, and the significantly lowest mean is bold.
 """
@@ -13,13 +15,17 @@ from ..base.extras import needed_for
 from ..errors import ParameterError
 from .intervals import interval
 
-# By policy or label, or in order. A mapping's keys are invariant: a dictionary by FTPL is none by Policy.
+# By policy or label, or in order. A mapping's keys are invariant: a dictionary by FTPL is none by
+# Policy.
 Labels: TypeAlias = Mapping[Any, str] | Sequence[str]
 """Names of policies in figures: by policy or by label, or one for each in order."""
 
 
 def renamed(names: dict[str, str], labels: Labels | None, label_of: Mapping[Any, str]) -> list[str]:
-    """The names by label, with those replaced that `labels` gives; `label_of` has the label of each of its keys."""
+    """The names by label, with those replaced that `labels` gives.
+
+    `label_of` has the label of each of its keys.
+    """
     if labels is None:
         return list(names.values())
     if isinstance(labels, Mapping):
@@ -77,29 +83,34 @@ _SPECIAL = {
 
 
 def escape(text: str) -> str:
-    r"""A text as LaTeX. Letters beyond ASCII stay: LaTeX reads UTF-8, and a document's fonts decide what it can show.
+    r"""A text as LaTeX.
+
+    Letters beyond ASCII stay: LaTeX reads UTF-8, and a document's fonts decide what it can show.
 
     >>> print(escape("my_policy: 95 % & ± é"))
     my\_policy: 95\,\% \& \ensuremath{\pm} é
     """
-    return re.sub(r"(?<=\d) \\%", r"\\,\\%", "".join(_SPECIAL.get(each, each) for each in text))
+    escaped = "".join(_SPECIAL.get(character, character) for character in text)
+    return re.sub(r"(?<=\d) \\%", r"\\,\\%", escaped)
 
 
 def lowest(regrets: Sequence[Floats], level: float = 0.95) -> int | None:
-    """The policy whose regret is significantly lower than that of every other; None if there is none.
+    """The policy whose regret is significantly lower than that of every other, or None.
 
-    The mean difference from each other policy, run by run, has an interval (Student's t) at the level that Bonferroni's
-    correction asks for, and all of them lie below zero. A policy that is no better than another passes only if its
-    interval against the best of the others is wrong, so the chance that one passes is at most 1 - `level`. This needs
-    runs that are independent of each other. It is right against adversaries, too, where two policies share only seeds.
+    The mean difference from each other policy, run by run, has an interval (Student's t) at the
+    level that Bonferroni's correction asks for, and all of them lie below zero. A policy that is no
+    better than another passes only if its interval against the best of the others is wrong, so the
+    chance that one passes is at most 1 - `level`. This needs runs that are independent of each
+    other. It is right against adversaries, too, where two policies share only seeds.
     """
     if len(regrets) < 2:
         return None
     best = min(range(len(regrets)), key=lambda number: float(regrets[number].mean()))
     joint = 1.0 - (1.0 - level) / (len(regrets) - 1)
     # With one run the ends are NaN, and so no comparison holds.
-    others = [each for number, each in enumerate(regrets) if number != best]
-    return best if all(interval(regrets[best] - each, joint)[3] < 0.0 for each in others) else None
+    others = [regret for number, regret in enumerate(regrets) if number != best]
+    is_lowest = all(interval(regrets[best] - other, joint)[3] < 0.0 for other in others)
+    return best if is_lowest else None
 
 
 def regret_table(
@@ -183,7 +194,10 @@ def decimals_of(error: float) -> int | None:
 
 
 def _width(cells: Sequence[Sequence[str]]) -> str:
-    """The `table-format` of siunitx, which aligns a column: sign, digits before and after the point, of the error."""
+    """The `table-format` of siunitx, which aligns a column.
+
+    It has the sign, and the digits before the point, after it, and of the error.
+    """
     sign = "-" if any(cell[0].startswith("-") for cell in cells) else ""
     before = max(len(cell[0].lstrip("-").partition(".")[0]) for cell in cells)
     after = max(len(cell[0].partition(".")[2]) for cell in cells)

@@ -126,7 +126,10 @@ def _described(
 
 
 def _import_module_of(name: object, folder: Path) -> None:
-    """Import the module of your own class, such as `mine.FTPL`. Its file may be beside the specification."""
+    """Import the module of your own class, such as `mine.FTPL`.
+
+    Its file may be beside the specification.
+    """
     module = name.rpartition(".")[0] if isinstance(name, str) else ""
     if not module or module in sys.modules:
         return
@@ -159,7 +162,10 @@ def _family(family: type[Description], name: object) -> type[Description]:
 
 
 def _sweep(entry: dict[str, Any], family: type[Description]) -> list[dict[str, Any]]:
-    """Every combination of listed values; a parameter whose value is a list sweeps over a list of lists."""
+    """Every combination of listed values.
+
+    A parameter whose value is a list sweeps over a list of lists.
+    """
     name = entry.get("name")
     if isinstance(name, list):
         return [choice for one in name for choice in _sweep({**entry, "name": one}, family)]
@@ -184,4 +190,4 @@ def _depth(value: object) -> int:
     """The nesting depth of a list: 1 for a list of numbers."""
     if not isinstance(value, list):
         return 0
-    return 1 + max((_depth(each) for each in value), default=0)
+    return 1 + max((_depth(item) for item in value), default=0)

@@ -1,4 +1,4 @@
-"""What real traffic is like: feedback comes late or never, and only a share of the rounds explores."""
+"""What real traffic is like: late or no feedback, and rounds that do not explore."""
 
 import json
 import math
@@ -29,14 +29,16 @@ _LAWS = {"geometric": 1, "uniform": 2}  # how many numbers follow the name
 class Traffic:
     """How feedback reaches the policy. By default: at once, in every round.
 
-    To simulate anything else, such as a judge that errs or users that come back, play the rounds with a `Learner`.
+    To simulate anything else, such as a judge that errs or users that come back, play the rounds
+    with a `Learner`.
 
     Args:
-        delay: the feedback of round t arrives after the decision of round t + delay. A number of rounds, or a law from
-            which each round draws: ("geometric", mean), on 0, 1, 2, ..., or ("uniform", low, high), both ends included.
+        delay: the feedback of round t arrives after the decision of round t + delay. A number of
+            rounds, or a law from which each round draws: ("geometric", mean), on 0, 1, 2, ..., or
+            ("uniform", low, high), both ends included.
         missing: the probability with which the feedback of a round never arrives.
-        explore_share: the share of rounds that explore, each by chance. The others exploit only, and nothing is learned
-            there.
+        explore_share: the share of rounds that explore, each by chance. The others exploit only,
+            and nothing is learned there.
 
     >>> import decoupled as dc
     >>> dc.Traffic(delay=["geometric", 100], missing=0.5).to_dict()
@@ -93,7 +95,10 @@ class Traffic:
         return int(53.0 * math.log(2.0) / -_tail(numbers[0])) + 1
 
     def slots(self, horizon: int) -> int:
-        """How many decisions may be pending at once, among those whose feedback arrives within the horizon."""
+        """How many decisions may be pending at once.
+
+        They are those whose feedback arrives within the horizon.
+        """
         return min(self.longest_delay, horizon - 1) + 1
 
     def rules(self) -> Rules:
@@ -161,7 +166,10 @@ def traffic_of(values: Mapping[str, Any]) -> Traffic:
 
 
 class PendingCapacity(NamedTuple):
-    """The room that the pending decisions of a run take: slots, and the columns of their floats and ints."""
+    """The room that the pending decisions of a run take.
+
+    It has slots, and columns of their floats and ints.
+    """
 
     slots: int
     floats: int
@@ -173,10 +181,12 @@ class PendingCapacity(NamedTuple):
 
 
 def kept_places(policy: Policy, arms: int) -> Ints:
-    """What a pending decision keeps of the state: three counts, then places of scalars, rows of floats and of ints.
+    """What a pending decision keeps of the state.
 
-    These are what `Baselines.write` or `recall_law` write, which is where a learner puts the baselines or the law of a late
-    decision, and what is named in `kept`.
+    It has three counts, then places of scalars, rows of floats and of ints.
+
+    These are what `Baselines.write` or `recall_law` write, which is where a learner puts the
+    baselines or the law of a late decision, and what is named in `kept`.
     """
     layout, least = policy.layout, np.iinfo(np.int64).min
     state = layout.new_state(arms)
@@ -185,7 +195,7 @@ def kept_places(policy: Policy, arms: int) -> Ints:
     if baselines is None:
         return np.zeros(3, np.int64)
     if baselines.keep_law:
-        baselines.recall_law(state, np.arange(arms), np.ones(arms), True)
+        baselines.recall_law(state, np.arange(arms), np.ones(arms), is_same=True)
     elif baselines.row is not None:
         baselines.write(state, np.arange(arms), np.ones(arms))
     for name in baselines.kept:

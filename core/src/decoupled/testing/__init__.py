@@ -1,5 +1,6 @@
-"""`check_policy`: the checks that every policy must pass, for your own policies; and `state_of`,
-what one has learned.
+"""`check_policy`, with the checks that every policy must pass; and `state_of`.
+
+Use them for your own policies. `state_of` tells what one has learned.
 
 The contract, in the order of the checks:
 

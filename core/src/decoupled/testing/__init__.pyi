@@ -1,7 +1,7 @@
 # What the package exports, for type checkers and at run time: see base/lazy.py.
 from ..learner.inspecting import NamedState as NamedState
 from ..learner.inspecting import state_of as state_of
-from .case import Case as Case
+from .case import PolicyUnderTest as PolicyUnderTest
 from .engine import CHECKS as CHECKS
 from .engine import check_defined as check_defined
 from .engine import check_endurance as check_endurance

@@ -1,5 +1,6 @@
-"""A policy under test, the checks that several tests share, and one line that says what is wrong,
-where, and what to do.
+"""A policy under test, and the checks that several tests share.
+
+A line of text says what is wrong, where, and what to do.
 """
 
 import re
@@ -106,11 +107,11 @@ DRAWS = 50_000
 HISTORY = 60
 
 
-class Case(NamedTuple):
+class PolicyUnderTest(NamedTuple):
     """A policy under test.
 
     >>> import decoupled as dc
-    >>> Case(dc.FTPL(), arms=3, rounds=100, seed=0).losses(2).shape
+    >>> PolicyUnderTest(dc.FTPL(), arms=3, rounds=100, seed=0).losses(2).shape
     (2, 3)
     """
 

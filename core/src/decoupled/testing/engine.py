@@ -1,5 +1,7 @@
-"""`check_policy`, and its checks: every step, its laws, `init`, the engine and long runs; then
-saving, unbiased estimates, and arms that change.
+"""`check_policy`, and its checks.
+
+They concern every step, its laws, `init`, the engine and long runs; then saving, unbiased
+estimates, and arms that change.
 """
 
 import math
@@ -23,7 +25,7 @@ from ..kernels.worlds import TableWorld
 from ..learner.learner import Learner
 from ..policies import Forgetting, Policy
 from ..simulation.cpu import loop_for, run_block, run_streams
-from .case import HISTORY, Case, arm_place
+from .case import HISTORY, PolicyUnderTest, arm_place
 from .parts import DrawnRound, check_interpreted, check_parts, checked_draw
 
 with needed_for("check_policy"):
@@ -33,21 +35,21 @@ MOST_IN_PYTHON = 10_000  # rounds of the endurance check, which would take a min
 FALSE_ALARM = 1e-6  # the chance that a chi-square test rejects a sound policy, over random seeds
 
 
-def check_defined(case: Case) -> None:
+def check_defined(case: PolicyUnderTest) -> None:
     """Check the parts of a policy, and its functions as plain Python.
 
     >>> import decoupled as dc
-    >>> check_defined(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
+    >>> check_defined(PolicyUnderTest(dc.FTPL(), arms=3, rounds=100, seed=0))
     """
     check_parts(case.policy)
     check_interpreted(case.policy, case.losses(5 * HISTORY), case.seed)
 
 
-def check_sound(case: Case) -> None:
+def check_sound(case: PolicyUnderTest) -> None:
     """Check every step from outside, because compiled code checks nothing.
 
     >>> import decoupled as dc
-    >>> check_sound(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
+    >>> check_sound(PolicyUnderTest(dc.FTPL(), arms=3, rounds=100, seed=0))
     """
     policy = case.policy
     losses = case.losses(5 * HISTORY)
@@ -77,7 +79,7 @@ def check_sound(case: Case) -> None:
     case.check_estimates(state)
 
 
-def _check_draw(case: Case, state: State, draw: DrawnRound) -> None:
+def _check_draw(case: PolicyUnderTest, state: State, draw: DrawnRound) -> None:
     """Check that a decision agrees with the laws and with its own weight."""
     exploit, explore, weight, propensity = draw
     if case.policy.coupled:
@@ -107,11 +109,11 @@ def _content_of(policy: Policy, state: State) -> tuple[bytes, ...]:
     return tuple(array.tobytes() for array in copy)
 
 
-def check_laws(case: Case) -> None:
+def check_laws(case: PolicyUnderTest) -> None:
     """Compare draws with the laws, before the first observation and after some.
 
     >>> import decoupled as dc
-    >>> check_laws(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
+    >>> check_laws(PolicyUnderTest(dc.FTPL(), arms=3, rounds=100, seed=0))
     """
     for rounds in (0, HISTORY):
         fresh = case.policy.start(case.arms, case.seed, max_pending=case.draws)
@@ -128,8 +130,9 @@ def check_laws(case: Case) -> None:
 
 
 def _chi_square_p(counts: Any, law: Floats) -> float:
-    """Pearson's test. Arms with few expected draws count together; a draw of an arm of probability
-    0 fails.
+    """Pearson's test.
+
+    Arms with few expected draws count together; a draw of an arm of probability 0 fails.
     """
     if counts[law == 0.0].any():
         return 0.0
@@ -149,11 +152,11 @@ def _chi_square_p(counts: Any, law: Floats) -> float:
     return float(chisquare(observed, expected).pvalue)
 
 
-def check_init(case: Case) -> None:
+def check_init(case: PolicyUnderTest) -> None:
     """Check that a state rebuilt from the learned rows continues like the original.
 
     >>> import decoupled as dc
-    >>> check_init(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
+    >>> check_init(PolicyUnderTest(dc.FTPL(), arms=3, rounds=100, seed=0))
     """
     policy = case.policy
     entries = policy.entries()
@@ -175,7 +178,7 @@ def check_init(case: Case) -> None:
         entries.update(values, *state, explore, weight, losses[t, explore])
 
 
-def _compare(case: Case, state: State, rebuilt: State) -> None:
+def _compare(case: PolicyUnderTest, state: State, rebuilt: State) -> None:
     """Check that two states have the same laws and decide alike."""
     policy = case.policy
     layout = policy.layout
@@ -199,19 +202,20 @@ def _compare(case: Case, state: State, rebuilt: State) -> None:
     case.expect(is_same, f"{problem}; look at {', '.join(differing)}")
 
 
-def check_parity(case: Case) -> None:
-    """Check that engine and learner play the same arms. No two arms cost the same, so the regret
-    shows the plays.
+def check_parity(case: PolicyUnderTest) -> None:
+    """Check that engine and learner play the same arms.
+
+    No two arms cost the same, so the regret shows the plays.
 
     >>> import decoupled as dc
-    >>> check_parity(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
+    >>> check_parity(PolicyUnderTest(dc.FTPL(), arms=3, rounds=100, seed=0))
     """
     if case.policy.interpreted:  # only a learner can run it
         return
     horizon = 5 * HISTORY
     rows = np.random.default_rng(case.seed).random((7, case.arms))
     world = LossTable(rows, np.arange(horizon) % 7, noise="bernoulli")
-    engine = run_block(case.policy, world, horizon, np.arange(1, horizon + 1), case.seed, 0, 1)
+    engine = run_block(case.policy, world, horizon, np.arange(1, horizon + 1), case.seed, range(1))
     learner = case.policy.start(case.arms, np.random.SeedSequence(case.seed, spawn_key=(0, 1)))
     noise, _ = run_streams(case.seed, 0)
     best = rows[np.arange(horizon) % 7].sum(axis=0).argmin()
@@ -225,11 +229,11 @@ def check_parity(case: Case) -> None:
         case.expect(abs(engine.regret[0, t] - regret) < 1e-9, message)
 
 
-def check_endurance(case: Case) -> None:
+def check_endurance(case: PolicyUnderTest) -> None:
     """Run many rounds in which no arm loses, all lose, or all but one lose.
 
     >>> import decoupled as dc
-    >>> check_endurance(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
+    >>> check_endurance(PolicyUnderTest(dc.FTPL(), arms=3, rounds=100, seed=0))
     """
     if case.policy.interpreted:
         return
@@ -259,11 +263,11 @@ def check_endurance(case: Case) -> None:
         case.check_laws(state)
 
 
-def check_saving(case: Case) -> None:
+def check_saving(case: PolicyUnderTest) -> None:
     """Save and load a learner, and continue both with late feedback.
 
     >>> import decoupled as dc
-    >>> check_saving(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
+    >>> check_saving(PolicyUnderTest(dc.FTPL(), arms=3, rounds=100, seed=0))
     """
     learner = case.learner(HISTORY)
     waiting = learner.decide(count=5)
@@ -281,11 +285,11 @@ def check_saving(case: Case) -> None:
     case.expect(loaded.to_json() == learner.to_json(), "saved and loaded, it learns something else")
 
 
-def check_unbiased(case: Case) -> None:
+def check_unbiased(case: PolicyUnderTest) -> None:
     """Check what an observation adds to the estimates, in the mean over the explored arm.
 
     >>> import decoupled as dc
-    >>> check_unbiased(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
+    >>> check_unbiased(PolicyUnderTest(dc.FTPL(), arms=3, rounds=100, seed=0))
     """
     is_forgetting = isinstance(case.policy, Forgetting)  # a discounted sum is not unbiased
     learner = case.learner(HISTORY // 4)
@@ -313,11 +317,11 @@ def check_unbiased(case: Case) -> None:
     case.expect(is_unbiased, f"{added} to the estimates on average")
 
 
-def check_newcomers(case: Case) -> None:
+def check_newcomers(case: PolicyUnderTest) -> None:
     """Add two arms that lose twice as much as the others, which all lose alike.
 
     >>> import decoupled as dc
-    >>> check_newcomers(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
+    >>> check_newcomers(PolicyUnderTest(dc.FTPL(), arms=3, rounds=100, seed=0))
     """
     if isinstance(case.policy, Forgetting):
         return  # it may have forgotten half of it: check its policy instead
@@ -338,12 +342,13 @@ def check_newcomers(case: Case) -> None:
     case.expect(is_fair, f"{problem}; say in `init_new_arms` what a newcomer has learned")
 
 
-def check_retired(case: Case) -> None:
-    """Check the mean as in `check_unbiased`, with one arm retired and another added before the
-    feedback.
+def check_retired(case: PolicyUnderTest) -> None:
+    """Check the mean as in `check_unbiased`, while arms change.
+
+    One arm is retired and another is added before the feedback.
 
     >>> import decoupled as dc
-    >>> check_retired(Case(dc.FTPL(), arms=3, rounds=100, seed=0))
+    >>> check_retired(PolicyUnderTest(dc.FTPL(), arms=3, rounds=100, seed=0))
     """
     learner = case.learner(HISTORY // 4)
     learner.add_arms(["spare"])
@@ -382,7 +387,7 @@ def _loss(place: int, arms: int) -> float:
     return 0.2 + 0.8 * (place / arms)  # at most 1: 0.8 * 3 / 3 is more than 0.8
 
 
-def _check_learner(case: Case, learner: Learner, when: str) -> None:
+def _check_learner(case: PolicyUnderTest, learner: Learner, when: str) -> None:
     """Check both laws and draws from them."""
     names = set(learner.arms)
     for _ in range(HISTORY):
@@ -395,7 +400,7 @@ def _check_learner(case: Case, learner: Learner, when: str) -> None:
     case.check_law(learner.exploration_probabilities(), "exploration_law")
 
 
-CHECKS: tuple[Callable[[Case], None], ...] = (
+CHECKS: tuple[Callable[[PolicyUnderTest], None], ...] = (
     check_defined,
     check_sound,
     check_laws,
@@ -410,8 +415,9 @@ CHECKS: tuple[Callable[[Case], None], ...] = (
 
 
 def check_policy(policy: Policy, *, arms: int = 5, rounds: int = 100_000, seed: int = 0) -> None:
-    """Check that a policy keeps the contract in `decoupled.testing`; raise `ContractError`, an
-    AssertionError, if not.
+    """Check that a policy keeps the contract in `decoupled.testing`.
+
+    Raise `ContractError`, an AssertionError, if it does not.
 
     All draws are seeded, so the result is always the same. It takes a few seconds, most of them to
     compile. Passing is no proof: also compare your policy with a slow, simple version of it.
@@ -432,7 +438,7 @@ def check_policy(policy: Policy, *, arms: int = 5, rounds: int = 100_000, seed: 
         raise ParameterError.of("policy", value, "is a class", remedy)
     if not isinstance(value, Policy):
         raise ParameterError.of("policy", value, "is not a policy", "for example dc.FTPL()")
-    case = Case(
+    case = PolicyUnderTest(
         policy=policy,
         arms=whole_number("arms", arms, 2, "the default is 5"),
         rounds=whole_number("rounds", rounds, 1, "the default is 100,000"),

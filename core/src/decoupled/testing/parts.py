@@ -1,5 +1,6 @@
-"""Check the parts of a policy one by one, and run its functions as plain Python, before they are
-compiled.
+"""Check the parts of a policy one by one.
+
+Their functions run as plain Python, before they are compiled.
 
 Compiled code checks nothing: it reads and writes past the end of an array without a word. Plain
 Python notices names that are not defined and indices out of range.
@@ -241,8 +242,9 @@ def check_interpreted(policy: Policy, losses: Floats, seed: int) -> None:
 
 
 class _CompiledDiffers(Exception):  # noqa: N818 - no error
-    """Plain Python stops at an operation, such as a division by zero, at which compiled code may
-    continue.
+    """Say that an operation stops plain Python, such as a division by zero.
+
+    Compiled code may continue there.
     """
 
 

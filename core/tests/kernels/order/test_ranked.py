@@ -1,4 +1,6 @@
-"""Arms in rank order, one by one, lifted together, and in tiers: every change compared with a full sort by (estimate, arm)."""
+"""Arms in rank order, one by one, lifted together, and in tiers: every change compared with a full
+sort by (estimate, arm).
+"""
 
 from collections.abc import Mapping
 
@@ -123,8 +125,8 @@ def test_lifted_arms_are_ranked_as_by_a_full_sort(
     assert estimates[order].tolist() == ranked.tolist()
 
 
-# As plain Python, which checks every index: they take a quarter of a minute to compile. The policies' tests run them
-# as machine code.
+# As plain Python, which checks every index: they take a quarter of a minute to compile. The
+# policies' tests run them as machine code.
 move, lift = map(as_python, (move_in_tiers, lift_in_tiers))
 
 # Few distinct values, so that most arms are tied.
@@ -143,7 +145,10 @@ def do(
     steps: list[tuple[int, int, float]],
     given: Mapping[int, float] | None = None,
 ) -> int:
-    """Make some steps; then lift the given arms, each by its own amount. The largest number of blocks on the way."""
+    """Make some steps; then lift the given arms, each by its own amount.
+
+    The largest number of blocks on the way.
+    """
     most = 0
     for kind, arm, value in steps:
         if kind == MOVE:
@@ -221,8 +226,10 @@ def test_any_arms_may_be_lifted(
 
 
 def wandering(arms: int, distinct: int, rng: np.random.Generator) -> list[tuple[int, int, float]]:
-    """Random arms get random estimates, of `distinct` values, one in eight far below all others; and the first ranks
-    are lifted now and then."""
+    """Random arms get random estimates, of `distinct` values, one in eight far below all others.
+
+    And the first ranks are lifted now and then.
+    """
     steps = []
     for arm, value, low, lift, count in rng.integers(
         0, [arms, distinct, 8, 8, min(64, arms) + 1], (400, 5)
@@ -254,7 +261,8 @@ def test_slots_are_small_parts_and_near_the_root_of_very_many(arms: int) -> None
     if arms <= ALONE:
         assert slot >= arms
     else:
-        # The largest number of blocks, with one more for a split, and their slots: see the head of order/tiers.py.
+        # The largest number of blocks, with one more for a split, and their slots: see the head of
+        # order/tiers.py.
         assert FEWEST_SLOTS * slot <= arms
         assert (2 * arms // (3 * slot // 4 + 1) + 2) * slot <= ROOM * arms
         assert slot <= max(256, arms**0.5)

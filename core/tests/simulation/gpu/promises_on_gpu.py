@@ -1,4 +1,6 @@
-"""Promises of a device besides its statistics: grouping, resuming, refusals, parallel plans (make test-gpu)."""
+"""Promises of a device besides its statistics: grouping, resuming, refusals, parallel plans (make
+test-gpu).
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""A device compared with the CPU: every policy in every environment, 10^5 runs on the device (make test-gpu)."""
+"""A device compared with the CPU: every policy in every environment, 10^5 runs on the device (make
+test-gpu).
+"""
 
 import json
 import os
@@ -111,8 +113,9 @@ def compare(
             file.writelines(json.dumps(line) + "\n" for line in lines)
     # Four checkpoints of 190 pairs at 4.5 standard errors: a false alarm for 1 seed in about 180.
     assert [line for line in lines if line["standard errors apart"] > 4.5] == []
-    # Losses and draws are the same numbers, so runs differ only where the last digit of a function decides. The ladder
-    # takes exponentials and a logarithm in every round, and few of its long runs agree to the end.
+    # Losses and draws are the same numbers, so runs differ only where the last digit of a function
+    # decides. The ladder takes exponentials and a logarithm in every round, and few of its long
+    # runs agree to the end.
     least = 0.0 if policy == dc.Ladder() else 0.95
     assert [
         line for line in lines if line["identical runs"] < least or line["other plays"] > 0.05

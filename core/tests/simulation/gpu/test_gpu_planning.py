@@ -1,4 +1,7 @@
-"""Launches are planned to fit on a device; under Numba's simulator, the code around the compiled loops is correct."""
+"""Launches are planned to fit on a device.
+
+Under Numba's simulator, the code around the compiled loops is correct.
+"""
 
 import json
 import os
@@ -85,7 +88,8 @@ def test_what_runs_at_once_fits(
     assert registers(asked.shape) * resident_threads(asked.shape) <= 65_536
     if adaptive:
         assert 8 * grid.size * checkpoints * arms <= room
-    # A block of threads counts its plays in 31 bits, and all its threads may play one run more than others.
+    # A block of threads counts its plays in 31 bits, and all its threads may play one run more than
+    # others.
     assert -(-runs // grid.size) * grid.threads * asked.horizon <= memory.MOST_COUNT
 
 
@@ -173,7 +177,9 @@ ROOT = Path(__file__).parents[4]
 
 @pytest.fixture(scope="module")
 def findings(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The findings of `interpreted_gpu`, from a process whose Numba neither compiles nor has a device."""
+    """The findings of `interpreted_gpu`, from a process whose Numba neither compiles nor has a
+    device.
+    """
 
     def find(_: Path) -> str:
         simulator = {
@@ -183,7 +189,8 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> Any:
         }
         simulator["XDG_CACHE_HOME"] = fits_folder(tmp_path_factory)
         paths = os.pathsep.join([str(ROOT / "core/src"), str(ROOT / "tests")])
-        # The words of a random stream overflow, and NumPy warns about it in code that is not compiled.
+        # The words of a random stream overflow, and NumPy warns about it in code that is not
+        # compiled.
         program = str(ROOT / "tests/support/interpreted_gpu.py")
         done = subprocess.run(
             [sys.executable, "-W", "ignore::RuntimeWarning", program],

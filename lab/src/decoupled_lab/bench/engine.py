@@ -31,7 +31,7 @@ def runs_of(policy: Policy, arms: int, rounds: int, runs: int) -> Callable[[], o
     """A call that plays some runs of the compiled loop on one thread."""
     environment = Alternating(arms=arms, gap=0.125)
     last = np.array([rounds])
-    return lambda: run_block(policy, environment, rounds, last, 0, 0, runs)
+    return lambda: run_block(policy, environment, rounds, last, 0, range(runs))
 
 
 def enough_runs(arms: int) -> int:

@@ -34,7 +34,7 @@ def measure(repetitions: int = 15) -> Iterator[Rate | Reading]:
     for arms in (8, 64):
         yield rate(FTPL(), arms, few, 1_000)
     world, last = Alternating(8, 0.125), np.array([ROUNDS])
-    seconds = best(lambda: run_block(FTPL(), world, ROUNDS, last, 0, 0, 30), 3)
+    seconds = best(lambda: run_block(FTPL(), world, ROUNDS, last, 0, range(30)), 3)
     yield Rate("FTPL, K = 8, one core of the CPU", 30 * ROUNDS / seconds / 1e9, UNIT)
     name = "the paper's grid, 16 instances x 3 policies x 1,000 runs"
     yield Reading(name, best(whole_grid, few), "s", 2.0)
@@ -68,7 +68,8 @@ def rate(policy: Policy, arms: int, repetitions: int, runs: int | None = None) -
     count = runs or at_once * (2 if arms < 32 else 1)
     last = np.array([ROUNDS])
     seconds = best(
-        lambda: run_block_on(device, policy, world, ROUNDS, last, 0, 0, count), repetitions
+        lambda: run_block_on(policy, world, ROUNDS, last, 0, range(count), device=device),
+        repetitions,
     )
     name, told = f"{type(policy).__name__}, K = {arms}", f"{count:,} runs"
     value = count * ROUNDS / seconds / 1e9

@@ -161,9 +161,8 @@ class Task:
                 self.rounds,
                 as_rounds(plan),
                 self.seed,
-                run,
-                run + 1,
-                self.traffic,
+                range(run, run + 1),
+                traffic=self.traffic,
             )
             switches = 0.0
         if (plays.sum(axis=1) != self.rounds).any():
@@ -200,13 +199,13 @@ def check_entry(policy: Policy) -> None:
     """Raise an error if a policy cannot enter: it breaks its contract, or plays another game when it plays again."""
     if not policy.in_python and not is_ours(policy.params_type, *policy.functions):
         # Most entries do not need it, and it takes a second to load.
-        from decoupled.testing import Case, check_defined
+        from decoupled.testing import PolicyUnderTest, check_defined
 
         # Compiled code notices no index out of range.
-        check_defined(Case(policy, TRIAL_ARMS, TRIAL_ROUNDS, 0))
+        check_defined(PolicyUnderTest(policy, TRIAL_ARMS, TRIAL_ROUNDS, 0))
     for here, traffic in TRIAL_WORLDS:
-        how = here, TRIAL_ROUNDS, np.array([TRIAL_ROUNDS], np.int64), 0, 0, TRIAL_RUNS, traffic
-        once, again = (run_block(policy, *how) for _ in range(2))
+        how = here, TRIAL_ROUNDS, np.array([TRIAL_ROUNDS], np.int64), 0, range(TRIAL_RUNS)
+        once, again = (run_block(policy, *how, traffic=traffic) for _ in range(2))
         if (
             once.regret.tolist() != again.regret.tolist()
             or once.plays.tolist() != again.plays.tolist()

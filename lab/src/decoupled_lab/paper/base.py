@@ -252,7 +252,7 @@ def code_of(plans: Iterable[Plan], device: str) -> dict[object, Callable[[], obj
         world = plan.environment if adversary else Alternating(arms=2, gap=0.5)
         for policy in plan.policies:
             calls[form(policy, world.arms), type(world), plan.traffic.is_direct] = partial(
-                run_block, policy, world, 2, np.array([2]), 0, 0, 1, plan.traffic
+                run_block, policy, world, 2, np.array([2]), 0, range(1), traffic=plan.traffic
             )
     return calls
 

@@ -195,7 +195,7 @@ class HeldOut(Recorded):
         return [
             make_plan(
                 tuple(POLICIES), world, horizon, runs * max(1, HORIZON // horizon), scale.seed + place, 1,
-                scale.device,
+                device=scale.device,
             )
             for place, (_, world, horizon) in enumerate(self.instances(scale))
         ]  # fmt: skip

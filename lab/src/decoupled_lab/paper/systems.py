@@ -82,11 +82,11 @@ def round_times(scale: Scale) -> dict[str, list[list[float]]]:
         world = Alternating(arms=arms, gap=0.125)
         for policy in SYSTEMS:
             times[policy.label].append([])
-            run_block(policy, world, 2, np.array([2]), 0, 0, 1)  # loads its machine code
+            run_block(policy, world, 2, np.array([2]), 0, range(1))  # loads its machine code
         for repetition in range(repetitions):
             for policy in SYSTEMS:
                 start = time.perf_counter()
-                run_block(policy, world, rounds, np.array([rounds]), repetition, 0, 1)
+                run_block(policy, world, rounds, np.array([rounds]), repetition, range(1))
                 times[policy.label][-1].append((time.perf_counter() - start) / rounds)
     return times
 

@@ -80,7 +80,7 @@ def plans(scale: Scale) -> dict[tuple[str, float, int, float], Plan]:
             runs_of(scale),
             scale.seed,
             1,
-            scale.device,
+            device=scale.device,
         )
         for name, family in FAMILIES.items()
         for alpha in (*family.alphas, *family.costly)

@@ -1,23 +1,24 @@
 """A tiered vector: the arms in rank order, in blocks that grow and shrink.
 
-A block is a run of neighbouring ranks at the start of a *slot* of memory, which has room for more. The directory lists
-the blocks in order: the slot of each, and the rank, arm and estimate at which it begins. The directory is small enough
-to stay in the processor's cache, so looking up a rank or an arm touches the large arrays in one place only. Moving an
-arm shifts the arms behind it in two blocks, and the first ranks of the blocks between them: O(sqrt K) steps, most of
-them consecutive additions.
+A block is a run of neighbouring ranks at the start of a *slot* of memory, which has room for more.
+The directory lists the blocks in order: the slot of each, and the rank, arm and estimate at which
+it begins. The directory is small enough to stay in the processor's cache, so looking up a rank or
+an arm touches the large arrays in one place only. Moving an arm shifts the arms behind it in two
+blocks, and the first ranks of the blocks between them: O(sqrt K) steps, most of them consecutive
+additions.
 
-A block whose slot is full is split before it takes another arm, and two neighbours that together fill no more than
-three quarters of a slot are joined. So any two neighbours hold more than that, and K arms make at most
-2 * K / (3/4 * slot) + 1 blocks, plus one during a split. Since K is one block, or six slots or more, these fit into the
-memory of 3 * K arms.
+A block whose slot is full is split before it takes another arm, and two neighbours that together
+fill no more than three quarters of a slot are joined. So any two neighbours hold more than that,
+and K arms make at most 2 * K / (3/4 * slot) + 1 blocks, plus one during a split. Since K is one
+block, or six slots or more, these fit into the memory of 3 * K arms.
 
-Goodrich, M. T. and Kloss, J. G. (1999). Tiered vectors: efficient dynamic arrays for rank-based sequences. WADS. Their
-blocks are rings of equal length, and a move turns every ring on the way. With a million arms that is hundreds of turns,
-each far from the last in memory.
+Goodrich, M. T. and Kloss, J. G. (1999). Tiered vectors: efficient dynamic arrays for rank-based
+sequences. WADS. Their blocks are rings of equal length, and a move turns every ring on the way.
+With a million arms that is hundreds of turns, each far from the last in memory.
 
-Arms of the first ranks are lifted together. Most often they keep their ranks or pass a few others of their own block.
-If many arms are tied and the first of them are lifted, all of these move to the far end: they are taken out together,
-and neighbours are put back together.
+Arms of the first ranks are lifted together. Most often they keep their ranks or pass a few others
+of their own block. If many arms are tied and the first of them are lifted, all of these move to the
+far end: they are taken out together, and neighbours are put back together.
 """
 
 import math
@@ -41,11 +42,14 @@ class Tiers(NamedTuple):
 
     values: Floats  # the estimates by place
     arms: Ints  # by place
-    slots: Ints  # the directory: the slot of each block in use, of which there are `counts[0]`; then the free slots
+    # the directory: the slot of each block in use, of which there are `counts[0]`; then the free
+    # slots
+    slots: Ints
     starts: Ints  # the rank of the first arm of each block; then the number of arms
     first_values: Floats  # the first estimate of each block
     first_arms: Ints  # the first arm of each block
-    guide: Ints  # for every half slot of ranks, the block of its first rank, which may be slightly out of date
+    # for every half slot of ranks, the block of its first rank, which may be slightly out of date
+    guide: Ints
     counts: Floats  # the number of blocks, and the entry of the guide that is renewed next
     bits: int  # log2 of the slot size
     length: int  # the number of arms
@@ -53,7 +57,10 @@ class Tiers(NamedTuple):
 
 @compiled
 def slot_bits(arms: int) -> int:
-    """Log2 of the slot size for a number of arms: a small part of them, near the square root for very many."""
+    """Log2 of the slot size for a number of arms.
+
+    A slot is a small part of the arms, near their square root if there are very many.
+    """
     bits = 1
     if arms <= ALONE:
         while (1 << bits) < arms:
@@ -178,8 +185,8 @@ def count_of(ranked: Any) -> int:
     return ranked.length if isinstance(ranked, Tiers) else len(ranked)
 
 
-# Compiled code picks one of two bodies by the type of `ranked`, at no cost at run time. Not `strict`, because a lambda
-# cannot have the annotations of its overload.
+# Compiled code picks one of two bodies by the type of `ranked`, at no cost at run time. Not
+# `strict`, because a lambda cannot have the annotations of its overload.
 
 
 @overload(value_at, strict=False)
@@ -226,7 +233,8 @@ def home_of(tiers: Tiers, value: float, arm: int) -> int:
 def count_before(tiers: Tiers, block: int, value: float, arm: int) -> int:
     """The number of arms in a block that come before (value, arm).
 
-    It compares all of them, several at once: as fast as a binary search, and faster if the memory is not cached.
+    It compares all of them, several at once: as fast as a binary search, and faster if the memory
+    is not cached.
     """
     start = tiers.slots[block] << tiers.bits
     size = size_of(tiers, block)
@@ -238,26 +246,33 @@ def count_before(tiers: Tiers, block: int, value: float, arm: int) -> int:
     return count
 
 
-# These take slices, whose indices the compiler knows to be in range, so each loop is a single memory move.
+# These take slices, whose indices the compiler knows to be in range, so each loop is a single
+# memory move.
 
 
 @compiled
-def move_up(part: Floats | Ints, number: int) -> None:
-    """Drop the first `number` entries of a slice; the others move up and leave free space at the end."""
-    for k in range(len(part) - number):
-        part[k] = part[k + number]
+def move_up(entries: Floats | Ints, count: int) -> None:
+    """Drop the first `count` entries of a slice.
+
+    The others move up and leave free space at the end.
+    """
+    for k in range(len(entries) - count):
+        entries[k] = entries[k + count]
 
 
 @compiled
-def move_back(part: Floats | Ints, number: int) -> None:
-    """Make room for `number` entries at the start of a slice, overwriting its end."""
-    for k in range(len(part) - 1, number - 1, -1):
-        part[k] = part[k - number]
+def move_back(entries: Floats | Ints, count: int) -> None:
+    """Make room for `count` entries at the start of a slice, overwriting its end."""
+    for k in range(len(entries) - 1, count - 1, -1):
+        entries[k] = entries[k - count]
 
 
 @compiled
 def close_gap(tiers: Tiers, block: int, gap: int, stop: int, number: int) -> None:
-    """Remove `number` entries at `gap` in a block; the entries after them, up to `stop`, move up."""
+    """Remove `number` entries at `gap` in a block.
+
+    The entries after them, up to `stop`, move up.
+    """
     start = tiers.slots[block] << tiers.bits
     move_up(tiers.values[start + gap : start + stop], number)
     move_up(tiers.arms[start + gap : start + stop], number)
@@ -265,17 +280,20 @@ def close_gap(tiers: Tiers, block: int, gap: int, stop: int, number: int) -> Non
 
 @compiled
 def open_gap(tiers: Tiers, block: int, gap: int, stop: int, number: int) -> None:
-    """Make room for `number` entries at `gap` in a block; the entries from there on, up to `stop`, move back."""
+    """Make room for `number` entries at `gap` in a block.
+
+    The entries from there on, up to `stop`, move back.
+    """
     start = tiers.slots[block] << tiers.bits
     move_back(tiers.values[start + gap : start + stop], number)
     move_back(tiers.arms[start + gap : start + stop], number)
 
 
 @compiled
-def add_to(part: Ints, number: int) -> None:
+def add_to(entries: Ints, number: int) -> None:
     """Add a number to every entry."""
-    for k in range(len(part)):
-        part[k] += number
+    for k in range(len(entries)):
+        entries[k] += number
 
 
 # Changes of the directory are rare.
@@ -307,10 +325,10 @@ def join(tiers: Tiers, block: int) -> None:
     if block < 0 or block + 1 >= int(tiers.counts[0]):
         return
     size = size_of(tiers, block)
-    more = size_of(tiers, block + 1)
-    if 4 * (size + more) <= 3 << tiers.bits:
+    next_size = size_of(tiers, block + 1)
+    if 4 * (size + next_size) <= 3 << tiers.bits:
         source = tiers.slots[block + 1] << tiers.bits
-        _copy(tiers, source, (tiers.slots[block] << tiers.bits) + size, more)
+        _copy(tiers, source, (tiers.slots[block] << tiers.bits) + size, next_size)
         remove(tiers, block + 1)
 
 
@@ -344,7 +362,10 @@ def _copy(tiers: Tiers, source: int, target: int, count: int) -> None:
 
 @compiled
 def tidy(tiers: Tiers, block: int) -> None:
-    """After arms have left a block, remove it if it is empty, or join it with a neighbour if it is small."""
+    """After arms have left a block, remove it if it is empty.
+
+    If it is small, join it with a neighbour.
+    """
     size = size_of(tiers, block)
     if size == 0:
         remove(tiers, block)
@@ -405,7 +426,10 @@ def lift_in_tiers(
     spare: Floats,
     spare_arms: Ints,
 ) -> None:
-    """Add the first `count` lifts to the estimates of the first `count` arms; the spare arrays are work space."""
+    """Add the first `count` lifts to the estimates of the first `count` arms.
+
+    The spare arrays are work space.
+    """
     if _stay_in_order(tiers, arms, lifts, count):
         _lift_front(tiers, estimates, lifts, count, spare, spare_arms)
     else:
@@ -483,7 +507,10 @@ def _staying(tiers: Tiers, count: int) -> int:
 
 @compiled
 def _climbs(tiers: Tiers, rank: int) -> bool:
-    """Move the arm at a rank past others of its block. If it belongs in a later block, do nothing and return False."""
+    """Move the arm at a rank past others of its block.
+
+    If it belongs in a later block, do nothing and return False.
+    """
     block = block_of(tiers, rank)
     start = tiers.slots[block] << tiers.bits
     place = start + rank - tiers.starts[block]
@@ -507,7 +534,7 @@ def _climbs(tiers: Tiers, rank: int) -> bool:
 
 @compiled_apart
 def _relocate(tiers: Tiers, first: int, stop: int, spare: Floats, spare_arms: Ints) -> None:
-    """Take out the arms at ranks `first` to `stop` - 1 and put them where their estimates belong."""
+    """Move the arms at ranks `first` to `stop` - 1 to where their estimates belong."""
     count = stop - first
     for k in range(count):
         place = place_of(tiers, first + k)

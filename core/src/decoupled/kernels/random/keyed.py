@@ -55,17 +55,18 @@ def _sip_round(
 
 @compiled
 def sip_hash(first: np.uint64, second: np.uint64, text: Words, length: int) -> np.uint64:
-    """SipHash-2-4 of the first `length` bytes of a text under a secret of two words; zeros follow
-    the text.
+    """SipHash-2-4 of the first `length` bytes of a text, under a secret of two words.
+
+    Zeros must follow the text.
 
     Aumasson, J.-P. and Bernstein, D. J. (2012). SipHash: a fast short-input PRF. INDOCRYPT.
     """
     a, b = first ^ np.uint64(0x736F6D6570736575), second ^ np.uint64(0x646F72616E646F6D)
     c, d = first ^ np.uint64(0x6C7967656E657261), second ^ np.uint64(0x7465646279746573)
-    whole = length // 8
-    for k in range(whole + 1):
+    whole_words = length // 8
+    for k in range(whole_words + 1):
         word = text[k]
-        if k == whole:
+        if k == whole_words:
             word |= np.uint64(length % 256) << np.uint64(56)
         d ^= word
         a, b, c, d = _sip_round(a, b, c, d)

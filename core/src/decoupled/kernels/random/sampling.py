@@ -134,8 +134,9 @@ def frechet_leader(ranked: Floats, eta: float, alpha: float, stream: Words) -> i
 
 @compiled
 def inverse_root_excess(tail: float, alpha: float) -> float:
-    """The perturbation with a given tail probability, less 1: tail ** (-1/alpha) - 1, infinite for
-    a tail of 0.
+    """The perturbation with a given tail probability, less 1.
+
+    That is tail ** (-1/alpha) - 1, infinite for a tail of 0.
     """
     if alpha == 2.0:
         return 1.0 / math.sqrt(tail) - 1.0
@@ -144,8 +145,9 @@ def inverse_root_excess(tail: float, alpha: float) -> float:
 
 @compiled
 def failures(mark: float, chance: float, most: int) -> int:
-    """The number of failures before the first success, by inversion of a uniform `mark`; any result
-    >= `most` will do.
+    """The number of failures before the first success, by inversion of a uniform `mark`.
+
+    Any result >= `most` will do.
 
     It is the largest m with (1 - chance) ** m >= mark. Up to 64, m is assembled from powers of two:
     two logarithms were a quarter of a GPU's instructions in a round of eight arms.
@@ -192,8 +194,9 @@ def log_complement(chance: float) -> float:
 
 @compiled
 def total(weights: Floats) -> float:
-    """The sum in eight lanes, so that additions need not wait for each other; the order is the same
-    on any processor.
+    """The sum in eight lanes, so that additions need not wait for each other.
+
+    The order is the same on any processor.
 
     Args:
         weights: the numbers to sum.
@@ -204,8 +207,8 @@ def total(weights: Floats) -> float:
     """
     count = len(weights)
     a = b = c = d = e = f = g = h = 0.0
-    whole = count - count % 8
-    for k in range(0, whole, 8):
+    in_lanes = count - count % 8
+    for k in range(0, in_lanes, 8):
         a += weights[k]
         b += weights[k + 1]
         c += weights[k + 2]
@@ -214,7 +217,7 @@ def total(weights: Floats) -> float:
         f += weights[k + 5]
         g += weights[k + 6]
         h += weights[k + 7]
-    for k in range(whole, count):
+    for k in range(in_lanes, count):
         a += weights[k]
     return ((a + b) + (c + d)) + ((e + f) + (g + h))
 

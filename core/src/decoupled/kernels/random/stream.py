@@ -117,8 +117,9 @@ def _blend(mixed: np.uint64, value: np.uint64) -> np.uint64:
 
 
 def seed_pool(seed: int) -> Words:
-    """The part that all runs of a seed share: the pool after the seed's words, and the factor at
-    that point.
+    """The part that all runs of a seed share.
+
+    It is the pool after the seed's words, and the factor at that point.
     """
     words = [seed >> shift & 0xFFFFFFFF for shift in range(0, max(seed.bit_length(), 1), 32)]
     words += [0] * (POOL - len(words))
@@ -146,8 +147,9 @@ def seed_pool(seed: int) -> Words:
 
 @compiled
 def fill_stream(pool: Words, run: int, child: int, stream: Words) -> None:
-    """Fill the stream of `new_stream(SeedSequence(seed, spawn_key=(run, child)))` from the seed's
-    pool.
+    """Fill the stream of a run and its child from the seed's pool.
+
+    It is the stream of `new_stream(SeedSequence(seed, spawn_key=(run, child)))`.
     """
     factor = pool[POOL]
     draw = _DRAW_START
@@ -204,9 +206,9 @@ def key_with(key: np.uint64, value: float) -> np.uint64:
     Processors may differ in the last digit of a logarithm, and must not differ in every draw that
     follows.
     """
-    whole = math.floor(value)
-    digits = np.uint64(int((value - whole) * _DIGITS))
-    return scrambled((key ^ digits) + np.uint64(int(whole)) * _STEP)
+    integer = math.floor(value)
+    digits = np.uint64(int((value - integer) * _DIGITS))
+    return scrambled((key ^ digits) + np.uint64(int(integer)) * _STEP)
 
 
 @compiled

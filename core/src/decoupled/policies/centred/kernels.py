@@ -45,7 +45,10 @@ class Params(NamedTuple):
 
 @compiled
 def refresh(params: Params, state: State) -> None:
-    """Compute both rates, fill the surrogates q in rank order, and give baselines to arms within the gate."""
+    """Compute both rates, fill the surrogates q in rank order, and fill the baselines.
+
+    Arms within the gate have a baseline.
+    """
     floats = state.floats
     scalars = state.scalars
     order = state.ints[N.order]

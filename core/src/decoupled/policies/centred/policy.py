@@ -18,36 +18,43 @@ from ..base import Policy
 from ..ftpl import RANKINGS
 from .kernels import FUNCTIONS, LAYOUT, N, Params, R, S
 
-# The number of arms from which ranking "auto" uses strata. They give a baseline to the first 64 ranks only, which costs
-# regret with a thousand arms or more, so "auto" changes only where the dense round takes ten times as long.
+# The number of arms from which ranking "auto" uses strata. They give a baseline to the first 64
+# ranks only, which costs regret with a thousand arms or more, so "auto" changes only where the
+# dense round takes ten times as long.
 MANY_ARMS = 4_096
 
 
 @dataclass(frozen=True, repr=False)
 class CentredFTPL(Policy):
-    r"""FTPL with losses that are compared with their running mean, and a rate for each of the two arms.
+    r"""FTPL with losses that are compared with their mean, and a rate for each of the two arms.
 
-    With $\hat L$ the summed loss estimates, $u_i = \hat L_i - \min_k \hat L_k$, $\sigma_i$ the rank of arm $i$, $B_t$ the
-    running mean of the losses seen, $\eta_t = c K^{1/\alpha - 1/2} / \sqrt{n_t}$ and $\eta'_t$ the same with `exploit_c`,
-    each round
+    With $\hat L$ the summed loss estimates, $u_i = \hat L_i - \min_k \hat L_k$, $\sigma_i$ the rank
+    of arm $i$, $B_t$ the running mean of the losses seen, $\eta_t = c K^{1/\alpha - 1/2} /
+    \sqrt{n_t}$ and $\eta'_t$ the same with `exploit_c`, each round
 
-    - exploits $i_t = \arg\min_i (u_i - r_i / \eta'_t)$, with $r_i$ independent Pareto($\alpha$) on $[1, \infty)$;
-    - explores $j_t \sim p$, with $p_i \propto \min(1 / (1 + \eta_t u_i), \sigma_i^{-1/\alpha})^{(\alpha + 1) / 2}$;
-    - learns $\hat L_i \leftarrow \hat L_i + b_i + 1[j_t = i] (\ell - b_i) / p_i$ for every arm $i$, where $\ell$ is the loss
-      seen, and $b_i = B_t$ for arms with $p_i \ge g \eta_t$ (the *gate*), 0 for the others.
+    - exploits $i_t = \arg\min_i (u_i - r_i / \eta'_t)$, with $r_i$ independent Pareto($\alpha$) on
+      $[1, \infty)$;
+    - explores $j_t \sim p$, with $p_i \propto \min(1 / (1 + \eta_t u_i),
+      \sigma_i^{-1/\alpha})^{(\alpha + 1) / 2}$;
+    - learns $\hat L_i \leftarrow \hat L_i + b_i + 1[j_t = i] (\ell - b_i) / p_i$ for every arm $i$,
+      where $\ell$ is the loss seen, and $b_i = B_t$ for arms with $p_i \ge g \eta_t$ (the *gate*),
+      0 for the others.
 
-    Both arms are drawn as in `FTPL`, at rates of their own, so exploitation commits while exploration stays broad. The
-    estimates are unbiased, because $b$ is fixed before the draw. `Ladder` is better still: docs/beyond.md compares them.
+    Both arms are drawn as in `FTPL`, at rates of their own, so exploitation commits while
+    exploration stays broad. The estimates are unbiased, because $b$ is fixed before the draw.
+    `Ladder` is better still: docs/beyond.md compares them.
 
     Args:
-        alpha: shape of the Pareto perturbations, above 1 (and below 1e9, where they are nearly constant).
+        alpha: shape of the Pareto perturbations, above 1 (and below 1e9, where they are nearly
+            constant).
         c: scale of the rate of exploration, above 0.
         exploit_c: scale of the rate of exploitation, above 0; None for c.
         gate: $g$: arms explored with less than this many times the rate have no baseline; above 0.
         mean_rate: how fast the running mean of the losses moves, from 0 to below 1.
-        schedule: what lowers the rates: "rounds", so that $n_t = t$, or "losses", the spread of the losses seen.
-        ranking: how the arms are kept in rank order, as in `FTPL`. "strata" gives a baseline to the first 64 ranks only, so
-            "auto" is "strata" from 4,096 arms on.
+        schedule: what lowers the rates: "rounds", so that $n_t = t$, or "losses", the spread of the
+            losses seen.
+        ranking: how the arms are kept in rank order, as in `FTPL`. "strata" gives a baseline to the
+            first 64 ranks only, so "auto" is "strata" from 4,096 arms on.
         ties: how arms with equal estimates are ranked, as in `FTPL`: "shared" or "numbered".
 
     >>> import decoupled as dc
@@ -115,7 +122,7 @@ class CentredFTPL(Policy):
 
     @property
     def layout(self) -> Layout:
-        return _layout(self.ranking == "strata", self.schedule == "losses")
+        return _layout(in_strata=self.ranking == "strata", by_losses=self.schedule == "losses")
 
     @property
     def params_type(self) -> Any:
@@ -174,7 +181,10 @@ class CentredFTPL(Policy):
 
 
 class StrataBaselines(Baselines):
-    """The baselines of arms in strata: a list of arms and their values, because most arms have none."""
+    """The baselines of arms in strata, as a list of arms and their values.
+
+    It is a list because most arms have no baseline.
+    """
 
     def read(self, state: State) -> tuple[Ints, Floats]:
         count = int(state.scalars[strata.S.covered])
@@ -189,7 +199,7 @@ class StrataBaselines(Baselines):
 
 
 @lru_cache(maxsize=4)  # every row that is read needs the layout
-def _layout(in_strata: bool, by_losses: bool) -> Layout:
+def _layout(*, in_strata: bool, by_losses: bool) -> Layout:
     """The rows of a form, and which are learned with a schedule."""
     learned = ("estimates", "rise", "spread") if by_losses else ("estimates", "rise")
     return (strata.LAYOUT if in_strata else LAYOUT)._replace(learned=learned)

@@ -1,9 +1,13 @@
-"""The contextual ladder: a ladder of all rounds, one of each segment, rules that know the context, and a hedge of these.
+"""The kernels of the contextual ladder.
 
-What is exploited does not change what is seen. So any number of rules, each a *rung*, can be judged by one exploration.
-The exploration mixes an even share, the ladder of all rounds and that of the segment, so that both ladders see what they
-would see by themselves, only less often. With many arms an even share is expensive. So with more than two, the even share
-and that of the segment are small until the rungs that know the context have earned weight.
+It has a ladder of all rounds, one of each segment, rules that know the context, and a hedge of
+these.
+
+What is exploited does not change what is seen. So any number of rules, each a *rung*, can be judged
+by one exploration. The exploration mixes an even share, the ladder of all rounds and that of the
+segment, so that both ladders see what they would see by themselves, only less often. With many arms
+an even share is expensive. So with more than two, the even share and that of the segment are small
+until the rungs that know the context have earned weight.
 """
 
 import math
@@ -74,7 +78,10 @@ def init(params: Any, state: State) -> None:
 
 @compiled
 def fill_priors(params: Any, state: State) -> None:
-    """Fill the kinds of the rungs and their priors: the more arms there are, the more the pooled ladder is trusted."""
+    """Fill the kinds of the rungs and their priors.
+
+    The more arms there are, the more the pooled ladder is trusted.
+    """
     scalars = state.scalars
     rungs = int(params.outer_rungs)
     sum_of_priors = 0.0
@@ -99,7 +106,10 @@ def least_earned(state: State) -> float:
 
 @compiled
 def fill_shares(params: Any, state: State) -> None:
-    """Fill the shares of the exploration, from the weight that the rungs that know the context have earned."""
+    """Fill the shares of the exploration.
+
+    They depend on the weight that the rungs that know the context have earned.
+    """
     scalars = state.scalars
     # The pooled rung is the first. What it keeps of its prior, the others have not earned.
     kept = scalars[S.outer_weight] / scalars[S.outer_prior]
@@ -116,7 +126,10 @@ def fill_shares(params: Any, state: State) -> None:
 
 @compiled
 def refresh(params: Any, state: State) -> None:
-    """Derive the arms of the rungs that know the context, the weights of all rungs, and the shares of the exploration."""
+    """Derive the arms of the rungs that know the context, and what all rungs share.
+
+    These are the weights of all rungs, and the shares of the exploration.
+    """
     scalars = state.scalars
     rungs = int(params.outer_rungs)
     if params.segmented > 0.0:
@@ -168,7 +181,10 @@ def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, f
 
 @compiled
 def fill_law(state: State) -> None:
-    """Fill the law of exploration, which a decision keeps: feedback may come when another law explores."""
+    """Fill the law of exploration.
+
+    A decision keeps it, because feedback may come when another law explores.
+    """
     floats = state.floats
     scalars = state.scalars
     arms = floats.shape[1]
@@ -194,8 +210,8 @@ def draw_played(inner: Any, state: State, rung: int, stream: Words) -> int:
     """The arm that a rung exploits."""
     kind = kind_of(state.scalars, state.floats, rung)
     if kind in (POOLED, SEGMENTS):
-        part = pooled(state) if kind == POOLED else segment(state)
-        arm: int = draw_exploited(part, draw_rung(inner, part, stream), stream)
+        ladder_state = pooled(state) if kind == POOLED else segment(state)
+        arm: int = draw_exploited(ladder_state, draw_rung(inner, ladder_state, stream), stream)
         return arm
     if kind >= ADVICE:
         return categorical(state.floats[ADVICE_AT + kind - ADVICE], 1.0, stream)
@@ -225,18 +241,25 @@ def fill_chances(params: Any, state: State, arm: int) -> None:
 
 
 @compiled
-def ladder_chance(inner: Any, part: State, arm: int) -> float:
+def ladder_chance(inner: Any, ladder_state: State, arm: int) -> float:
     """An unbiased estimate of the probability with which a ladder exploits an arm."""
-    prepare_for(inner, part, arm)
+    prepare_for(inner, ladder_state, arm)
     chance = 0.0
     for rung in range(int(inner.rungs)):
-        chance += part.scalars[LADDER.rung_weight + rung] * part.scalars[LADDER.rung_chance + rung]
+        chance += (
+            ladder_state.scalars[LADDER.rung_weight + rung]
+            * ladder_state.scalars[LADDER.rung_chance + rung]
+        )
     return chance
 
 
 @compiled
 def update(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
-    """Learn a loss: the rungs' losses, the regression, the two ladders, and how much the segments differ."""
+    """Learn a loss.
+
+    This updates the rungs' losses, the regression, the two ladders, and how much the segments
+    differ.
+    """
     floats = state.floats
     scalars = state.scalars
     inner = ladder_params(params)
@@ -273,11 +296,11 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
     seen = floats[R.segment_counts, arm]
     mean = floats[R.segment_means, arm]
     set_shared(state)
-    cover_part(pooled(state), floats[R.outer_law], arm, weight, loss)
+    cover_ladder(pooled(state), floats[R.outer_law], arm, weight, loss)
     ladder.update(inner, pooled(state), arm, weight, loss)
     if segmented:
         scalars[S.segment_round] += 1.0  # a segment counts its own
-        cover_part(segment(state), floats[R.outer_law], arm, weight, loss)
+        cover_ladder(segment(state), floats[R.outer_law], arm, weight, loss)
         ladder.update(inner, segment(state), arm, weight, loss)
         if weight > 0.0 and seen > 0.0:
             scalars[S.within] += (loss - mean) * (loss - floats[R.segment_means, arm])
@@ -289,13 +312,18 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
 
 
 @compiled
-def cover_part(part: State, law: Floats, explored: int, weight: float, loss: float) -> None:
-    """Give the arms of a ladder the baselines for this law of exploration; absent ones are charged the loss."""
-    cover(part, law, loss)
+def cover_ladder(
+    ladder_state: State, law: Floats, explored: int, weight: float, loss: float
+) -> None:
+    """Give the arms of a ladder the baselines for this law of exploration.
+
+    Absent arms are charged the loss.
+    """
+    cover(ladder_state, law, loss)
     if weight * law[explored] > 1.0 + ROUNDING:  # a log may say that it was less likely
-        limit_fall(part, explored, weight)
-    part.scalars[LADDER.origin] = GIVEN
-    part.scalars[LADDER.judged] = NOBODY
+        limit_fall(ladder_state, explored, weight)
+    ladder_state.scalars[LADDER.origin] = GIVEN
+    ladder_state.scalars[LADDER.judged] = NOBODY
 
 
 @compiled
@@ -315,13 +343,13 @@ def keyed_contextual(
     scalars[S.served_rung] = rung
     kind = kind_of(scalars, floats, rung)
     if kind == POOLED:
-        part = scalars[S.pooled_round : S.segment_round]
+        ladder_scalars = scalars[S.pooled_round : S.segment_round]
         rows = floats[:LADDER_ROWS]
-        return keyed_ladder(part, rows, inner_rungs, serials, key)
+        return keyed_ladder(ladder_scalars, rows, inner_rungs, serials, key)
     if kind == SEGMENTS:
-        part = scalars[S.segment_round :]
+        ladder_scalars = scalars[S.segment_round :]
         rows = floats[LADDER_ROWS : 2 * LADDER_ROWS]
-        return keyed_ladder(part, rows, inner_rungs, serials, key)
+        return keyed_ladder(ladder_scalars, rows, inner_rungs, serials, key)
     if kind >= ADVICE:
         arm: int = keyed_race(floats[ADVICE_AT + kind - ADVICE], serials, key)
         return arm

@@ -39,7 +39,8 @@ from .state import (
 MOST_ARMS = 4_095  # as many as rounds with work for every arm are quick enough for
 MOST_SEGMENTS = 100_000
 _LADDER = Ladder()
-# How much the rungs are trusted at first: the ladder of all rounds, of segments, shrunk means, the regression, an adviser.
+# How much the rungs are trusted at first: the ladder of all rounds, of segments, shrunk means, the
+# regression, an adviser.
 _PRIORS = (2.0, 1.0, 4.0, 2.0, 1.0)
 _NAMES = ("pooled", "segments", "shrunk", "linear")
 
@@ -48,34 +49,42 @@ _NAMES = ("pooled", "segments", "shrunk", "linear")
 class ContextualLadder(Policy):
     r"""A ladder that learns which arm is best for each request, from the request's *context*.
 
-    A context is a flat mapping of names to values, known before the decision. What is exploited does not change what is
-    seen, so one exploration can judge any number of rules that map a context to an arm. Each rule is a *rung*:
+    A context is a flat mapping of names to values, known before the decision. What is exploited
+    does not change what is seen, so one exploration can judge any number of rules that map a
+    context to an arm. Each rule is a *rung*:
 
     - "pooled": the `Ladder`, blind to the context;
     - "segments": a `Ladder` for each value (or combination of values) of the fields in `segments`;
-    - "shrunk": the arm with the smallest mean loss in the segment, shrunk towards that of all rounds as far as the data say;
-    - "linear": the arm with the smallest predicted loss, by ridge regression on `numbers`, on top of the shrunk means;
+    - "shrunk": the arm with the smallest mean loss in the segment, shrunk towards that of all
+      rounds as far as the data say;
+    - "linear": the arm with the smallest predicted loss, by ridge regression on `numbers`, on top
+      of the shrunk means;
     - an adviser of your own, each time you pass its choice to `decide(advice=...)`.
 
-    AdaHedge learns how often to play each rung, from the same observations. Rounds in which all rungs agree teach it
-    nothing and cost nothing. With two arms, a share $\gamma$ of the exploration is even, and the pooled ladder and the
-    segment's ladder share the rest equally. With $K$ arms, the even share and the segment's start at $2 / K$ of that,
-    and grow up to all of it as contextual rungs earn weight. The propensity is exact; see `least_propensity`.
+    AdaHedge learns how often to play each rung, from the same observations. Rounds in which all
+    rungs agree teach it nothing and cost nothing. With two arms, a share $\gamma$ of the
+    exploration is even, and the pooled ladder and the segment's ladder share the rest equally. With
+    $K$ arms, the even share and the segment's start at $2 / K$ of that, and grow up to all of it as
+    contextual rungs earn weight. The propensity is exact; see `least_propensity`.
 
     docs/context.md shows what it gains and what it costs where the context tells nothing.
 
     Args:
-        segments: the names of fields whose values, together, tell segments apart. Their values are strings, booleans or
-            whole numbers; a missing one is a value too. Empty for no segments.
-        numbers: the names of fields for the regression, at most 32. They are scaled by their recent values, so outliers
-            cost little. A missing number counts as the mean. Empty for no regression.
+        segments: the names of fields whose values, together, tell segments apart. Their values are
+            strings, booleans or whole numbers; a missing one is a value too. Empty for no segments.
+        numbers: the names of fields for the regression, at most 32. They are scaled by their recent
+            values, so outliers cost little. A missing number counts as the mean. Empty for no
+            regression.
         advisers: the names of the advisers whose advice you may pass to `decide`, at most 8.
-        max_segments: how many segments are told apart, in order of appearance; all later ones are one segment.
-        uniform_share: the largest share $\gamma$ of the exploration that is even over all arms, above 0 and at most 1.
+        max_segments: how many segments are told apart, in order of appearance; all later ones are
+            one segment.
+        uniform_share: the largest share $\gamma$ of the exploration that is even over all arms,
+            above 0 and at most 1.
         hedge_rate: AdaHedge's learning rate is this number divided by its regret; above 0.
-        vectors: the names of fields with a text or an embedding each, such as a prompt. A text is hashed (`hash_text`), an
-            embedding is projected (`project`), and the regression learns from the few numbers that come out, which count
-            towards its 32. It then trusts numbers only as far as they have predicted losses.
+        vectors: the names of fields with a text or an embedding each, such as a prompt. A text is
+            hashed (`hash_text`), an embedding is projected (`project`), and the regression learns
+            from the few numbers that come out, which count towards its 32. It then trusts numbers
+            only as far as they have predicted losses.
         vector_length: how many numbers each embedding has, at most 4,096; 0 for texts.
         vector_numbers: how many numbers each text or embedding becomes, 1 to 32.
 
@@ -114,7 +123,7 @@ class ContextualLadder(Policy):
             "vectors": most,
         }
         for name, limit in limits.items():
-            object.__setattr__(self, name, _names(name, getattr(self, name), limit))
+            object.__setattr__(self, name, _checked_names(name, getattr(self, name), limit))
         reserved = set(self.advisers) & set(_NAMES)
         if reserved:
             rule = f"must not have the name of a rung, {', '.join(_NAMES)}"
@@ -132,7 +141,10 @@ class ContextualLadder(Policy):
         set_whole(self, "vector_length", 0, "0 is for texts", LONGEST_VECTOR)
         set_whole(self, "vector_numbers", 1, "the default is 16", most)
         if not len(set(self.all_numbers)) == len(self.all_numbers) <= most:
-            rule = f"become {self.vector_numbers} numbers each, and with numbers there may be {most} different"
+            rule = (
+                f"become {self.vector_numbers} numbers each, "
+                f"and with numbers there may be {most} different"
+            )
             raise ParameterError.of(
                 "vectors", self.vectors, rule, "lower vector_numbers, or drop a field"
             )
@@ -151,23 +163,31 @@ class ContextualLadder(Policy):
 
     @cached_property
     def all_numbers(self) -> tuple[str, ...]:
-        """The names of all numbers that the regression learns from; those of the field "prompt" are "prompt.0" and so on.
+        """The names of all numbers that the regression learns from.
+
+        Those of the field "prompt" are "prompt.0" and so on.
 
         >>> import decoupled as dc
-        >>> dc.ContextualLadder(numbers=("tokens",), vectors=("prompt",), vector_numbers=2).all_numbers
+        >>> policy = dc.ContextualLadder(
+        ...     numbers=("tokens",), vectors=("prompt",), vector_numbers=2
+        ... )
+        >>> policy.all_numbers
         ('tokens', 'prompt.0', 'prompt.1')
         """
         return (*self.numbers, *(key for name in self.vectors for key in self._keys(name)))
 
     def spread(self, name: str, value: object) -> dict[str, float]:
-        """The numbers that a text or an embedding becomes, by name. Contexts and logs may have these in its place.
+        """The numbers that a text or an embedding becomes, by name.
+
+        Contexts and logs may have these in its place.
 
         Args:
             name: the name of the field.
             value: its value: a text if `vector_length` is 0, else that many numbers.
 
         >>> import decoupled as dc
-        >>> dc.ContextualLadder(vectors=("e",), vector_length=3, vector_numbers=2).spread("e", [0, 3, 4])
+        >>> policy = dc.ContextualLadder(vectors=("e",), vector_length=3, vector_numbers=2)
+        >>> policy.spread("e", [0, 3, 4])
         {'e.0': 1.4, 'e.1': 1.4}
         """
         try:
@@ -214,7 +234,7 @@ class ContextualLadder(Policy):
 
     @property
     def layout(self) -> Layout:
-        return layout_for(len(self.all_numbers), len(self.advisers), bool(self.vectors))
+        return layout_for(len(self.all_numbers), len(self.advisers), gated=bool(self.vectors))
 
     def params(self) -> Any:
         kinds = [*self._own_kinds, *(ADVICE + place for place in range(len(self.advisers)))]
@@ -246,14 +266,14 @@ class ContextualLadder(Policy):
             _LADDER.init_new_arms(ladder, first)
 
     def unknown(self, state: State) -> NDArray[np.bool_]:
-        return _LADDER.unknown(_parts(state)[0])
+        return _LADDER.unknown(_ladder_states(state)[0])
 
     @property
     def baselines(self) -> Baselines:
         return ContextualBaselines(self)
 
     def _ladders(self, state: State) -> list[State]:
-        return _parts(state) if self.segments else _parts(state)[:1]
+        return _ladder_states(state) if self.segments else _ladder_states(state)[:1]
 
     # Laws
 
@@ -267,10 +287,10 @@ class ContextualLadder(Policy):
             if kind >= ADVICE:
                 advice = state.floats[ADVICE_AT + kind - ADVICE]
                 if advice.sum() == 0.0:  # an adviser without advice counts as the pooled ladder
-                    advice = _LADDER.exploitation_law(_parts(state)[0])
+                    advice = _LADDER.exploitation_law(_ladder_states(state)[0])
                 law += weight * advice
             elif kind in (POOLED, SEGMENTS):
-                law += weight * _LADDER.exploitation_law(_parts(state)[kind])
+                law += weight * _LADDER.exploitation_law(_ladder_states(state)[kind])
             else:
                 leader = state.scalars[S.outer_arm + rung]
                 law += weight * (np.arange(arms) == leader if leader >= 0.0 else 1.0 / arms)
@@ -291,7 +311,10 @@ class ContextualLadder(Policy):
 
 
 class ContextualBaselines(Baselines):
-    """What a pending decision keeps: what its rungs are judged with. The baselines are those of the arrival."""
+    """What a pending decision keeps: what its rungs are judged with.
+
+    The baselines are those of the arrival.
+    """
 
     are_free = True
 
@@ -303,7 +326,7 @@ class ContextualBaselines(Baselines):
         kernels.fill_chances(self._policy.params(), state, arm)
 
 
-def _parts(state: State) -> list[State]:
+def _ladder_states(state: State) -> list[State]:
     """The ladder of all rounds and that of the segment at hand, as `kernels` sees them."""
     of_all_rounds = State(
         scalars=state.scalars[S.pooled_round : S.segment_round],
@@ -318,11 +341,11 @@ def _parts(state: State) -> list[State]:
     return [of_all_rounds, of_segment]
 
 
-def _names(name: str, given: object, most: int) -> tuple[str, ...]:
+def _checked_names(name: str, fields: object, most: int) -> tuple[str, ...]:
     """Names of fields: different strings that are not empty."""
-    if isinstance(given, (list, tuple)):
-        names = tuple(item for item in given if isinstance(item, str) and 0 < len(item) <= 200)
-        if len(names) == len(given) == len(set(names)) <= most:
+    if isinstance(fields, (list, tuple)):
+        names = tuple(item for item in fields if isinstance(item, str) and 0 < len(item) <= 200)
+        if len(names) == len(fields) == len(set(names)) <= most:
             return names
     rule = f"must be a tuple of at most {most} different names of 1 to 200 characters"
-    raise ParameterError.of(name, given, rule, "for example ('subject',)")
+    raise ParameterError.of(name, fields, rule, "for example ('subject',)")

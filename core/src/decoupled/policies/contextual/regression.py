@@ -1,9 +1,12 @@
-"""Predictions from the numbers of a context: ridge regression of each arm's losses, by recursive least squares that forget.
+"""Predictions from the numbers of a context.
 
-With segments, the regression fits what their shrunk means leave. A number is scaled by its mean and its deviation, of values
-that are first clipped to the quartiles of the last RECENT values and FENCE times their distance beyond: no value can move
-the scale by more than that. With vectors, whose numbers may tell nothing, what numbers add to a prediction counts by the
-slope of losses on it, between 0 and 1, over all rounds so far, each predicted before its loss was known.
+They come from ridge regression of each arm's losses, by recursive least squares that forget.
+
+With segments, the regression fits what their shrunk means leave. A number is scaled by its mean and
+its deviation, of values that are first clipped to the quartiles of the last RECENT values and FENCE
+times their distance beyond: no value can move the scale by more than that. With vectors, whose
+numbers may tell nothing, what numbers add to a prediction counts by the slope of losses on it,
+between 0 and 1, over all rounds so far, each predicted before its loss was known.
 """
 
 import math
@@ -21,12 +24,17 @@ RIDGE = 1.0
 MOST_SCALED = 5.0  # in standard deviations
 FENCE = 3.0  # of a normal law, one value in 400,000 is beyond
 MEMORY = 1_000.0  # so many values make the mean and the deviation of a number
-LEAK = 1e-7  # the share of what a regression knows that an observation lets it forget, so that 1 / sqrt(LEAK) count
+# the share of what a regression knows that an observation lets it forget, so that 1 / sqrt(LEAK)
+# count
+LEAK = 1e-7
 
 
 @compiled
 def leader_of(params: Any, state: State, linear: bool) -> float:
-    """The arm with the smallest value, or predicted loss, of those that were seen; the ladder's own leader if it ties."""
+    """The arm with the smallest value, or predicted loss, of those that were seen.
+
+    The ladder's own leader wins a tie.
+    """
     floats = state.floats
     leader = float(state.scalars[S.leader])
     best = leader
@@ -47,7 +55,10 @@ def leader_of(params: Any, state: State, linear: bool) -> float:
 
 @compiled
 def scale_numbers(params: Any, state: State) -> None:
-    """Scale the numbers of the context by their means and deviations; a missing one counts as its mean."""
+    """Scale the numbers of the context by their means and deviations.
+
+    A missing number counts as its mean.
+    """
     scalars = state.scalars
     numbers = int(params.numbers)
     for number in range(numbers):
@@ -64,7 +75,10 @@ def scale_numbers(params: Any, state: State) -> None:
 
 @compiled
 def note_numbers(params: Any, state: State) -> None:
-    """Learn the means and the deviations of the numbers. The first RECENT values are clipped anew with each of them."""
+    """Learn the means and the deviations of the numbers.
+
+    The first RECENT values are clipped anew with each of them.
+    """
     scalars = state.scalars
     numbers = int(params.numbers)
     recent = recent_at(numbers)
@@ -138,7 +152,11 @@ def starting_value(params: Any, state: State, arm: int) -> float:
 
 @compiled
 def trust(params: Any, state: State) -> float:
-    """The share of what numbers say that counts: 1, or with vectors the slope of past losses on it, as it was said before them."""
+    """The share of the regression's prediction that counts.
+
+    It is 1 without vectors. With vectors it is the slope of past losses on what was predicted
+    before them.
+    """
     if params.gated == 0.0:
         return 1.0
     at = end_of_names(int(params.numbers)) - 2
@@ -149,7 +167,10 @@ def trust(params: Any, state: State) -> float:
 
 @compiled
 def predict(params: Any, state: State, arm: int, trusted: float) -> float:
-    """The loss that the regression predicts for an arm, less the level of the segment, where so much of the numbers counts."""
+    """The loss that the regression predicts for an arm, less the level of the segment.
+
+    `trusted` says how much of the numbers' part counts.
+    """
     at = first_of_linear(params)
     value: float = starting_value(params, state, arm) + state.floats[at, arm]
     for place in range(1, int(params.numbers) + 1):
@@ -161,7 +182,8 @@ def predict(params: Any, state: State, arm: int, trusted: float) -> float:
 def note_regression(params: Any, state: State, arm: int, loss: float) -> None:
     """Let the regression of an arm learn a loss.
 
-    The inverse of the arm's matrix of moments is 1 / RIDGE on the diagonal less what is known, which starts at 0 and leaks.
+    The inverse of the arm's matrix of moments is 1 / RIDGE on the diagonal less a reduction,
+    which starts at 0 and leaks.
     """
     floats = state.floats
     scalars = state.scalars
@@ -180,13 +202,15 @@ def note_regression(params: Any, state: State, arm: int, loss: float) -> None:
     for row in range(size):
         step = scaled_number(params, state, row) / RIDGE
         for column in range(size):
-            known = at + size * (1 + row) + column
-            step -= floats[known, arm] * scaled_number(params, state, column)
+            reduction_at = at + size * (1 + row) + column
+            step -= floats[reduction_at, arm] * scaled_number(params, state, column)
         scalars[steps + row] = step
         spread += step * scaled_number(params, state, row)
     for row in range(size):
         floats[at + row, arm] += scalars[steps + row] * surprise / spread
         for column in range(size):
-            known = at + size * (1 + row) + column
-            more = scalars[steps + row] * scalars[steps + column]
-            floats[known, arm] = (1.0 - LEAK) * (floats[known, arm] + more / spread)
+            reduction_at = at + size * (1 + row) + column
+            product = scalars[steps + row] * scalars[steps + column]
+            floats[reduction_at, arm] = (1.0 - LEAK) * (
+                floats[reduction_at, arm] + product / spread
+            )

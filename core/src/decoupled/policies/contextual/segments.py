@@ -1,8 +1,9 @@
 """The means of segments, shrunk.
 
-An arm's mean in a segment, less its mean in all rounds, less what the segment's arms have in common, is a difference r. It
-counts by the share that is not noise, n * variety / (n * variety + noise), with n losses seen. Noise is the variance within
-segments and variety that between them, by the analysis of variance with unequal counts.
+An arm's mean in a segment, less its mean in all rounds, less what the segment's arms have in
+common, is a difference r. It counts by the share that is not noise, n * variety / (n * variety +
+noise), with n losses seen. Noise is the variance within segments and variety that between them, by
+the analysis of variance with unequal counts.
 
 Searle, S. R., Casella, G. and McCulloch, C. E. (1992). Variance Components. Wiley.
 """
@@ -17,7 +18,10 @@ LEVEL_PRIOR = 2.0  # so many losses of a segment count for its level as much as 
 
 @compiled
 def segment_level(state: State) -> float:
-    """The mean of what a segment's losses differ from the arms' means in all rounds; 0 if none was seen."""
+    """The mean difference between a segment's losses and the arms' means in all rounds.
+
+    It is 0 if no loss was seen.
+    """
     floats = state.floats
     sum_of_differences = 0.0
     count = 0.0
@@ -30,7 +34,7 @@ def segment_level(state: State) -> float:
 
 @compiled
 def note_segment(state: State) -> None:
-    """Put the differences of the segment at hand, as they are now, into the sums over all segments."""
+    """Put the current differences of the segment at hand into the sums over all segments."""
     floats = state.floats
     scalars = state.scalars
     level = segment_level(state)
@@ -64,8 +68,8 @@ def fill_values(state: State) -> None:
     noise = scalars[S.within] / scalars[S.within_free] if scalars[S.within_free] > 0.0 else 0.0
     variety = 0.0
     if scalars[S.between_size] > 0.0:
-        more = scalars[S.between] - scalars[S.between_free] * noise
-        variety = max(more / scalars[S.between_size], 0.0)
+        excess = scalars[S.between] - scalars[S.between_free] * noise
+        variety = max(excess / scalars[S.between_size], 0.0)
     level = segment_level(state)
     count = 0.0
     for arm in range(floats.shape[1]):

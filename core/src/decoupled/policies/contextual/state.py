@@ -1,9 +1,10 @@
 """The state and the parameters of the contextual ladder.
 
-It holds two ladders, each as its own rows and scalars: one of all rounds, and one of the rounds with the segment at hand.
-What is known of each segment is kept behind the scalars that have names, in room that a learner makes, and copied from
-there and back when another segment is wanted. What a context says of this round, its numbers and the advice of others, is
-written here too, before a call.
+It holds two ladders, each as its own rows and scalars: one of all rounds, and one of the rounds
+with the segment at hand. What is known of each segment is kept behind the scalars that have names,
+in room that a learner makes, and copied from there and back when another segment is wanted. What a
+context says of this round, its numbers and the advice of others, is written here too, before a
+call.
 """
 
 from collections import namedtuple
@@ -34,8 +35,9 @@ RECENT = 16  # so many values of a number are kept, and tell which are far out
 
 _LADDER = (*SHARED_SCALARS, *ladder_state.SCALARS)
 
-# How much the segments differ. Of each segment: the squares of what its means differ from those of all, how many of
-# these are free, and how much a difference between segments counts in them. The sums of these over all segments.
+# How much the segments differ. Of each segment: the squares of what its means differ from those of
+# all, how many of these are free, and how much a difference between segments counts in them. The
+# sums of these over all segments.
 LEARNED_SCALARS = (
     "outer_regret",
     *vector("outer_loss", MOST_RUNGS),
@@ -65,7 +67,8 @@ DERIVED_SCALARS = (
     *vector("outer_chance", MOST_RUNGS),  # of the explored arm under a rung
     *vector("outer_step", MOST_RUNGS),
 )
-# The two ladders follow, each with all its scalars; the names of the first, that of all rounds, are those of a ladder.
+# The two ladders follow, each with all its scalars; the names of the first, that of all rounds, are
+# those of a ladder.
 NAMED_SCALARS = (
     *LEARNED_SCALARS,
     *DERIVED_SCALARS,
@@ -85,14 +88,16 @@ NAMED_FLOATS = (
 )
 S = places_of((*SHARED_SCALARS, *NAMED_SCALARS))
 R = places_of(NAMED_FLOATS)
-# As given; scaled; how often seen; their means; their deviations; work space; the last values of each; work space.
+# As given; scaled; how often seen; their means; their deviations; work space; the last values of
+# each; work space.
 NUMBERS_AT = len(SHARED_SCALARS) + len(NAMED_SCALARS)
 LADDER_ROWS = len(ladder_state.FLOATS)
 ADVICE_AT = len(NAMED_FLOATS)
 
 KEPT = vector("outer_chance", MOST_RUNGS)  # what a pending decision keeps
 
-# What is kept of every segment: its learned scalars, which are neighbours, its differences, and these rows.
+# What is kept of every segment: its learned scalars, which are neighbours, its differences, and
+# these rows.
 ROWS = (
     R.estimates,
     R.counts,
@@ -125,7 +130,7 @@ PLACES = ContextPlaces(
 
 
 @cache
-def layout_for(numbers: int, advisers: int, gated: bool = False) -> Layout:
+def layout_for(numbers: int, advisers: int, *, gated: bool = False) -> Layout:
     """The rows for so many numbers of a context and advisers."""
     coordinates = numbers + 1 if numbers else 0
     learned_numbers = (

@@ -1,7 +1,9 @@
-"""The baselines of the ladder, which have a soft gate, and the law of exploration that they depend on.
+"""The baselines of the ladder, and the law of exploration that they depend on.
 
-At most so much may one observation take off an arm's estimate. The gate is that of the state in which a loss arrives, for
-the law by which its arm was explored.
+The baselines have a soft gate.
+
+At most so much may one observation take off an arm's estimate. The gate is that of the state in
+which a loss arrives, for the law by which its arm was explored.
 """
 
 import math
@@ -16,7 +18,10 @@ from .state import ALL_ARMS, BEST, NO_ARMS, SOME_ARMS, START, N, R, S
 
 @compiled
 def surrogate_share(state: State) -> float:
-    """By what the surrogates are multiplied: they share what the two best and the even share leave."""
+    """The factor of the surrogates.
+
+    They share what the shares of the two best and the even share leave.
+    """
     scalars = state.scalars
     even = scalars[S.even_share] * state.floats.shape[1]
     share: float = (1.0 - even - scalars[S.mixed]) / scalars[S.surrogate_sum]
@@ -64,9 +69,12 @@ def draw_best(state: State, mark: float, stream: Words) -> int:
 
 @compiled
 def fill_baselines(state: State) -> None:
-    """Fill the law p of exploration and b_i = min(B, least + p_i * (1 + rate * gap) / (2 * rate)), the soft gate.
+    """Fill the law p of exploration, and the baselines b of the soft gate.
 
-    The rate is the first rung's. One observation then takes at most half of an arm's own gap, plus 1 / (2 * rate), off its estimate.
+    b_i = min(B, least + p_i * (1 + rate * gap) / (2 * rate)).
+
+    The rate is the first rung's. One observation then takes at most half of an arm's own gap, plus
+    1 / (2 * rate), off its estimate.
     """
     floats = state.floats
     scalars = state.scalars
@@ -104,7 +112,10 @@ def fill_baselines(state: State) -> None:
 
 @compiled
 def largest_of(values: Floats) -> float:
-    """The largest value above 0, in four lanes, so that comparisons need not wait for each other."""
+    """The largest value above 0, in four lanes.
+
+    So comparisons need not wait for each other.
+    """
     a = b = c = d = 0.0
     in_lanes = len(values) - len(values) % 4
     for k in range(0, in_lanes, 4):
@@ -134,10 +145,12 @@ def shortfall(bound: Floats, surrogate: Floats, highest: float) -> float:
 
 @compiled
 def _lift_best(state: State, mean: float, half_unit: float, lowest: float) -> float:
-    """Raise law and baselines of arms that are explored more often than their surrogates say; return the highest baseline.
+    """Raise law and baselines of arms that are explored more often than their surrogates say.
 
-    An arm that is several of the best is raised once, by the sum of its shares: else one observation could take too much
-    off its estimate.
+    Return the highest baseline.
+
+    An arm that is several of the best is raised once, by the sum of its shares: else one
+    observation could take too much off its estimate.
     """
     scalars = state.scalars
     highest = 0.0
@@ -159,20 +172,23 @@ def _lift_best(state: State, mean: float, half_unit: float, lowest: float) -> fl
 def _lift(state: State, arm: int, mean: float, half_unit: float, lowest: float) -> float:
     """Raise one arm's law and baseline, and return the baseline."""
     floats = state.floats
-    more = extra_share(state, arm)
-    if more > 0.0:
-        floats[R.law, arm] += more
-        more *= half_unit + 0.5 * (floats[R.estimates, arm] - lowest)
-    lifted: float = min(mean, floats[R.baseline, arm] + more)
+    share = extra_share(state, arm)
+    if share > 0.0:
+        floats[R.law, arm] += share
+        share *= half_unit + 0.5 * (floats[R.estimates, arm] - lowest)
+    lifted: float = min(mean, floats[R.baseline, arm] + share)
     floats[R.baseline, arm] = lifted
     return lifted
 
 
 @compiled
 def cover(state: State, law: Floats, absent: float) -> None:
-    """Fill the baselines of the soft gate for the law by which a decision explored, which may be another state's.
+    """Fill the baselines of the soft gate for the law by which a decision explored.
 
-    An arm that the decision could not choose has a negative chance there, and is charged `absent`, the loss.
+    That law may be another state's.
+
+    An arm that the decision could not choose has a negative chance there, and is charged `absent`,
+    the loss.
     """
     floats = state.floats
     scalars = state.scalars
@@ -207,7 +223,10 @@ def cover(state: State, law: Floats, absent: float) -> None:
 
 @compiled
 def limit_fall(state: State, arm: int, weight: float) -> None:
-    """Lower the baseline of an arm that was not explored by this state's law, so that the gate holds for its weight."""
+    """Lower the baseline of an arm that was not explored by this state's law.
+
+    Then the gate holds for its weight.
+    """
     floats = state.floats
     scalars = state.scalars
     least = min(scalars[S.least], START + scalars[S.rise])

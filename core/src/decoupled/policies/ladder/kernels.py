@@ -1,8 +1,9 @@
 """The ladder: FTPL with a soft gate, several rates of exploitation, and a hedge between them.
 
-What is exploited does not change what is seen. So several rates can exploit the same estimates, each a *rung*, and
-their losses can be estimated from the same observations. AdaHedge decides how often each rung plays. The last two
-exploit the leader by mean loss and the recent leader; a part of the exploration goes to these and to their challengers.
+What is exploited does not change what is seen. So several rates can exploit the same estimates,
+each a *rung*, and their losses can be estimated from the same observations. AdaHedge decides how
+often each rung plays. The last two exploit the leader by mean loss and the recent leader; a part of
+the exploration goes to these and to their challengers.
 
 docs/ladder.md has the theorems. The order of an update is that of `CentredFTPL`.
 """
@@ -147,7 +148,11 @@ def share_of(state: State, arm: int, rank: int) -> float:
 
 @compiled
 def update(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
-    """Learn a loss: the rungs' losses, the means, the estimates, and what the rates and the baseline come from."""
+    """Learn a loss.
+
+    This updates the rungs' losses, the means, the estimates, and what the rates and the baseline
+    come from.
+    """
     scalars = state.scalars
     scalars[S.seen] += 1.0
     mean = START + scalars[S.rise]
@@ -180,11 +185,13 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
         scalars[S.spread] += MOST_SPREAD * (surprise * surprise + drift)
         scalars[S.least] = min(scalars[S.least], loss)
         scalars[S.rise] += max(params.mean_rate, 1.0 / scalars[S.seen]) * (loss - mean)
-        # The unit is at least the range of the gate, B - least, also if the level moves in small steps.
+        # The unit is at least the range of the gate, B - least, also if the level moves in small
+        # steps.
         level = START + scalars[S.rise] - scalars[S.least]
         largest = max(max(scalars[S.largest], abs(surprise)), level)
         scalars[S.largest] = largest
-        # Round by round, so that a late record of the unit does not make the rates fall for all rounds at once.
+        # Round by round, so that a late record of the unit does not make the rates fall for all
+        # rounds at once.
         scalars[S.spread_floor] += params.least_spread * MOST_SPREAD * largest * largest
     scalars[S.version] = scalars[EVENTS]
     refresh(params, state)

@@ -1,8 +1,9 @@
 """The means of the ladder: its leaders, their challengers, and what a loss teaches.
 
-The rung on means plays the leader by mean loss; part of the exploration goes to it and to its challenger, the arm that is
-hardest to tell from it. This is the rule of `TopTwo`, for arms that another law explores as well. The loops have no
-branches, since which arm is best so far cannot be predicted: with eight arms that takes a third of the time.
+The rung on means plays the leader by mean loss; part of the exploration goes to it and to its
+challenger, the arm that is hardest to tell from it. This is the rule of `TopTwo`, for arms that
+another law explores as well. The loops have no branches, since which arm is best so far cannot be
+predicted: with eight arms that takes a third of the time.
 """
 
 import math
@@ -31,7 +32,10 @@ _PURPOSE_OF_ORDER = np.uint64(0x7072656365646573)  # apart from the secret's oth
 
 @compiled
 def draw_precedence(state: State) -> None:
-    """Give every arm that has none a place in the order in which arms tie. The secret draws it, once."""
+    """Give every arm that has none a place in the order in which arms tie.
+
+    The secret draws it, once.
+    """
     scalars = state.scalars
     precedence = state.floats[R.precedence]
     key = key_with(scrambled(np.uint64(int(scalars[SECRET])) ^ _PURPOSE_OF_ORDER), scalars[ROUND])
@@ -42,7 +46,10 @@ def draw_precedence(state: State) -> None:
 
 @compiled
 def fill_masked_means(means: Floats, inverses: Floats, out: Floats) -> None:
-    """Fill the means of the arms, infinite for one not yet seen; `inverses` has 1 / N, and 0 for an unseen arm."""
+    """Fill the means of the arms, infinite for one not yet seen.
+
+    `inverses` has 1 / N, and 0 for an unseen arm.
+    """
     for arm in range(len(out)):
         out[arm] = means[arm] if inverses[arm] > 0.0 else math.inf
 
@@ -51,9 +58,12 @@ def fill_masked_means(means: Floats, inverses: Floats, out: Floats) -> None:
 def fill_transport_costs(
     means: Floats, inverses: Floats, leader: int, slack: float, least: float, out: Floats
 ) -> None:
-    """Fill (mean - leader's + slack)^2 / (1 / N + 1 / N_leader) for each arm, infinite for the leader.
+    """Fill (mean - leader's + slack)^2 / (1 / N + 1 / N_leader) for each arm.
 
-    The arm with the least is the challenger. All arms must have been seen. The root of the numerator is at least `least`.
+    It is infinite for the leader.
+
+    The arm with the least is the challenger. All arms must have been seen. The root of the
+    numerator is at least `least`.
     """
     slack_of_leader = slack - means[leader]
     inverse_count = inverses[leader]
@@ -98,9 +108,12 @@ def index_of(values: Floats, value: float) -> int:
 
 @compiled
 def find_best(params: Any, state: State) -> None:
-    """Store the leader by mean, its challenger, the recent leader and the recent challenger (-1 if there is none).
+    """Store the leader by mean, its challenger, the recent leader and the recent challenger.
 
-    The recent leader is the leader by mean unless the recent means have predicted better, by a margin.
+    Where there is none, it stores -1.
+
+    The recent leader is the leader by mean unless the recent means have predicted better, by a
+    margin.
     """
     floats = state.floats
     scalars = state.scalars
@@ -142,7 +155,10 @@ def find_best(params: Any, state: State) -> None:
 def fill_recent_means(
     state: State, means: Floats, sums: Floats, recent: Floats, inverses: Floats
 ) -> None:
-    """Fill the recent means, in which the mean of all losses counts as TRUST losses, and 1 / (weight + LEAST_WEIGHT)."""
+    """Fill the recent means, and 1 / (weight + LEAST_WEIGHT).
+
+    In a recent mean, the mean of all losses counts as TRUST losses.
+    """
     weights = state.floats[R.recent_weight]
     fade = state.scalars[S.recent_fade]
     for arm in range(len(weights)):
@@ -156,7 +172,10 @@ def fill_recent_means(
 
 @compiled
 def fill_best_shares(params: Any, state: State, trusted: bool) -> None:
-    """Fill the shares of the best arms; if the recent leader is trusted, its challenger is the recent challenger."""
+    """Fill the shares of the best arms.
+
+    If the recent leader is trusted, its challenger is the recent challenger.
+    """
     scalars = state.scalars
     last = S.rung_weight + int(params.rungs) - 1
     by_mean = LEADERS_SHARE
@@ -181,7 +200,10 @@ def fill_best_shares(params: Any, state: State, trusted: bool) -> None:
 
 @compiled
 def argmin_by_precedence(state: State, values: Floats) -> int:
-    """The arm with the smallest value, of several the one that precedes the others; -1 if all are infinite."""
+    """The arm with the smallest value, or -1 if all are infinite.
+
+    Of several, it is the one that precedes the others.
+    """
     least = least_of(values)
     precedence = state.floats[R.precedence]
     if least == math.inf:
@@ -216,7 +238,10 @@ def note_loss(state: State, arm: int, loss: float, mean: float) -> None:
 
 @compiled
 def note_recent_loss(state: State, arm: int, loss: float, mean: float, recency: float) -> None:
-    """Add a loss to the recent memory, and the errors with which all means of its arm predicted it. Call it before `note_loss`."""
+    """Add a loss to the recent memory, and the errors with which all means of its arm predicted it.
+
+    Call it before `note_loss`.
+    """
     floats = state.floats
     scalars = state.scalars
     fade = scalars[S.recent_fade]

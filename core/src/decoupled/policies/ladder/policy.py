@@ -1,4 +1,7 @@
-"""The ladder: our policy. Several ways to exploit share one exploration, and a hedge learns how often to use each."""
+"""The ladder: our policy.
+
+Several ways to exploit share one exploration, and a hedge learns how often to use each.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any, Self, cast
@@ -36,7 +39,8 @@ from .state import (
     S,
 )
 
-# What a discount leaves alone: levels, units, the order of ties, and means, which forget with their counts.
+# What a discount leaves alone: levels, units, the order of ties, and means, which forget with their
+# counts.
 _STAYING = (
     "rise",
     "least",
@@ -51,47 +55,64 @@ _STAYING = (
 
 @dataclass(frozen=True, repr=False)
 class Ladder(Policy):
-    r"""Several exploitation rates, the *rungs*, on one set of estimates, and a hedge that learns how often to play each.
+    r"""Several exploitation rates, the *rungs*, on one set of estimates.
 
-    What is exploited does not change what is seen, so all rungs share the exploration and the estimates $\hat L$, and
-    the losses of all of them are estimated from the same observations. With $u_i = \hat L_i - \min_k \hat L_k$ and
-    $\sigma_i$ the rank of arm $i$, each round
+    A hedge learns how often to play each rung.
 
-    - draws a rung by its weight $\pi_k$; rung $k$ exploits $\arg\min_i (u_i - r_i / (c_k \kappa_t))$ with Pareto(3) draws
-      $r_i$; the rung on means exploits the arm with the smallest mean loss, and the rung with a memory the *recent
-      leader*, the arm with the smallest mean of the last losses if those means predict better;
-    - explores $j_t$ with probabilities $p = (1 - \gamma) ((1 - g) q / \sum q + g v) + \gamma / K$, where $q_i = \min(1 / (1 + c_1 \kappa_t u_i),
-      \sigma_i^{-1/3})^2$, and $v$ has one half on the two leaders and one half on their challengers, the arms
-      that are hardest to tell from them (on unseen arms while there are any);
-    - learns $\hat L_i \leftarrow \hat L_i + b_i + 1[j_t = i] (\ell - b_i) / p_i$ for every arm $i$, where $b_i$ is at most a
-      running mean of the losses seen, and so small that one observation takes at most half of an arm's own gap, plus
-      $1 / (2 c_1 \kappa_t)$, off its estimate (the *soft gate*);
+    What is exploited does not change what is seen, so all rungs share the exploration and the
+    estimates $\hat L$, and the losses of all of them are estimated from the same observations. With
+    $u_i = \hat L_i - \min_k \hat L_k$ and $\sigma_i$ the rank of arm $i$, each round
+
+    - draws a rung by its weight $\pi_k$; rung $k$ exploits $\arg\min_i (u_i - r_i / (c_k
+      \kappa_t))$ with Pareto(3) draws $r_i$; the rung on means exploits the arm with the smallest
+      mean loss, and the rung with a memory the *recent leader*, the arm with the smallest mean of
+      the last losses if those means predict better;
+    - explores $j_t$ with probabilities $p = (1 - \gamma) ((1 - g) q / \sum q + g v) + \gamma / K$,
+      where $q_i = \min(1 / (1 + c_1 \kappa_t u_i), \sigma_i^{-1/3})^2$, and $v$ has one half on the
+      two leaders and one half on their challengers, the arms that are hardest to tell from them (on
+      unseen arms while there are any);
+    - learns $\hat L_i \leftarrow \hat L_i + b_i + 1[j_t = i] (\ell - b_i) / p_i$ for every arm $i$,
+      where $b_i$ is at most a running mean of the losses seen, and so small that one observation
+      takes at most half of an arm's own gap, plus $1 / (2 c_1 \kappa_t)$, off its estimate (the
+      *soft gate*);
     - estimates each rung's loss, from which AdaHedge learns the weights $\pi$.
 
-    The rates fall with the spread of the losses seen, $\kappa_t = K^{-1/6} / \sqrt{n_t}$, in units of the largest surprise
-    so far. So decisions do not depend on the scale and level of the losses, and the first loss only sets the level. A
-    round takes time in proportion to the number of arms; `FTPL(ranking="strata")` is faster with a million.
+    The rates fall with the spread of the losses seen, $\kappa_t = K^{-1/6} / \sqrt{n_t}$, in units
+    of the largest surprise so far. So decisions do not depend on the scale and level of the losses,
+    and the first loss only sets the level. A round takes time in proportion to the number of arms;
+    `FTPL(ranking="strata")` is faster with a million.
 
-    Theorem T2 holds for any number of arms and feedback in the same round: the expected regret against each fixed arm is
-    $O(\sqrt{KT})$ for every adversary that does not know the seed, and constant in $T$ in the stochastically constrained
-    regime, where one arm is better than each other by a fixed gap or more in every round. docs/ladder.md defines the policy exactly and
+    Theorem T2 holds for any number of arms and feedback in the same round: the expected regret
+    against each fixed arm is $O(\sqrt{KT})$ for every adversary that does not know the seed, and
+    constant in $T$ in the stochastically constrained regime, where one arm is better than each
+    other by a fixed gap or more in every round. docs/ladder.md defines the policy exactly and
     docs/ladder-proof.md has the proof; `theory.bounds.theorem_t2` is the bound.
 
     Args:
-        rungs: the scales of the exploitation rates $c_k$: one to four increasing numbers above 0; exploration has the first.
-        prior: how much each rung is trusted at first: a number above 0 for each, the last for the rung on means if
-            there is one. Empty: all the same. The rung with a memory has `memory_prior`.
-        hedge_rate: AdaHedge's learning rate is this number divided by its regret; above 0. The larger, the faster it learns.
-        mean_rate: how fast the running mean of the losses moves, from 0 to below 1. At first it is a plain mean.
-        least_spread: the least that a round adds to the spread, as a share of its unit, from 0 to below 1.
-        top_two_share: the largest share $g$ of the exploration for the leaders and their challengers, from 0 to below
-            1. Their share grows with the weight of the rungs on means. With 0, there are no such rungs.
+        rungs: the scales of the exploitation rates $c_k$: one to four increasing numbers above 0;
+            exploration has the first.
+        prior: how much each rung is trusted at first: a number above 0 for each, the last for the
+            rung on means if there is one. Empty: all the same. The rung with a memory has
+            `memory_prior`.
+        hedge_rate: AdaHedge's learning rate is this number divided by its regret; above 0. The
+            larger, the faster it learns.
+        mean_rate: how fast the running mean of the losses moves, from 0 to below 1. At first it is
+            a plain mean.
+        least_spread: the least that a round adds to the spread, as a share of its unit, from 0 to
+            below 1.
+        top_two_share: the largest share $g$ of the exploration for the leaders and their
+            challengers, from 0 to below
+            1. Their share grows with the weight of the rungs on means. With 0, there are no such
+               rungs.
         top_two_floor: the least part of that share that they get, from 0 to below 1.
-        uniform_share: the share $\gamma$ of the exploration that is even over all arms, from 0 to below 1. With 0, an
-            arm that was bad for long and becomes good may never be seen again, and no bound holds.
-        memory: how many losses, of all arms together, the recent means remember, at least 2. None: no rung with a memory,
-            which can be better against somebody who punishes what was exploited lately.
-        memory_prior: how much the rung with a memory is trusted at first, relative to all others together; above 0.
+        uniform_share: the share $\gamma$ of the exploration that is even over all arms, from 0 to
+            below 1. With 0, an arm that was bad for long and becomes good may never be seen again,
+            and no bound holds.
+        memory: how many losses, of all arms together, the recent means remember, at least 2. None:
+            no rung with a memory, which can be better against somebody who punishes what was
+            exploited lately.
+        memory_prior: how much the rung with a memory is trusted at first, relative to all others
+            together; above 0.
 
     >>> import decoupled as dc
     >>> learner = dc.Ladder().start(arms=4, seed=1)
@@ -165,8 +186,11 @@ class Ladder(Policy):
         count = len(self.rungs) + (self.top_two_share > 0.0)
         fits = prior is not None and len(prior) in (0, count)
         if not fits or not all(1e-100 < trust < 1e100 for trust in prior or ()):
-            many = "a number" if count == 1 else f"{count} numbers"
-            rule = f"must be {many} above 1e-100 and below 1e+100, one for each rung, where top_two_share > 0 adds a last rung"
+            numbers = "a number" if count == 1 else f"{count} numbers"
+            rule = (
+                f"must be {numbers} above 1e-100 and below 1e+100, one for each rung, "
+                "where top_two_share > 0 adds a last rung"
+            )
             raise ParameterError.of("prior", self.prior, rule, "use () for equal ones")
         object.__setattr__(self, "prior", prior)
 
@@ -297,7 +321,10 @@ def _numbers(values: object) -> tuple[float, ...] | None:
 
 
 class LadderBaselines(Baselines):
-    """The baselines of a ladder: any are accepted, and a pending decision keeps its law of exploration."""
+    """The baselines of a ladder.
+
+    Any are accepted, and a pending decision keeps its law of exploration.
+    """
 
     are_free = True
     keep_law = True
@@ -322,7 +349,7 @@ class LadderBaselines(Baselines):
         state.scalars[S.covered] = NO_ARMS  # the update fills in those of its own round
         state.scalars[S.origin] = GIVEN
 
-    def recall_law(self, state: State, places: Ints, chances: Floats, is_same: bool) -> None:
+    def recall_law(self, state: State, places: Ints, chances: Floats, *, is_same: bool) -> None:
         law = state.floats[R.law]
         law[:] = -1.0
         law[places] = chances
@@ -334,7 +361,10 @@ class LadderBaselines(Baselines):
             prepare_for(self._policy.params(), state, arm)
 
     def largest(self, state: State) -> Floats:
-        """The bound of the soft gate, least + p_i * (1 + rate * gap) / (2 * rate); see `fill_baselines`."""
+        """The bound of the soft gate: least + p_i * (1 + rate * gap) / (2 * rate).
+
+        See `fill_baselines`.
+        """
         scalars = state.scalars
         estimates = state.floats[R.estimates]
         law = self._policy.exploration_law(state)

@@ -1,13 +1,15 @@
-"""The rungs of the ladder: which one plays, which arm it exploits, and what its loss is estimated to be.
+"""The rungs of the ladder: which one plays, which arm it exploits, and its estimated loss.
 
-AdaHedge weighs the rungs by their estimated losses. The weights are proportional to prior * exp(-rate * loss), with
-rate = `hedge_rate` / regret, where regret is the sum of the mixability gaps so far. While it is 0, the rungs with the
-smallest loss share the weight. Losses may have any sign and scale.
+AdaHedge weighs the rungs by their estimated losses. The weights are proportional to prior *
+exp(-rate * loss), with rate = `hedge_rate` / regret, where regret is the sum of the mixability gaps
+so far. While it is 0, the rungs with the smallest loss share the weight. Losses may have any sign
+and scale.
 
-De Rooij, S., van Erven, T., Grunwald, P. D. and Koolen, W. M. (2014). Follow the leader if you can, hedge if you must.
-JMLR 15.
+De Rooij, S., van Erven, T., Grunwald, P. D. and Koolen, W. M. (2014). Follow the leader if you can,
+hedge if you must. JMLR 15.
 
-What an explored arm says of a rung depends on its *strongest rival*: the perturbed leader among all other arms.
+What an explored arm says of a rung depends on its *strongest rival*: the perturbed leader among all
+other arms.
 """
 
 import math
@@ -72,8 +74,9 @@ def hedge_step(
 ) -> float:
     """Add the rungs' losses of this round, at place `step`, and return the new regret.
 
-    The mix loss comes from the summed losses. From the weights it would be wrong: a rung whose weight is too small for
-    a float would be missing from the sum, even if it overtakes all others with this step.
+    The mix loss comes from the summed losses. From the weights it would be wrong: a rung whose
+    weight is too small for a float would be missing from the sum, even if it overtakes all others
+    with this step.
     """
     mean = 0.0
     before = math.inf
@@ -109,10 +112,13 @@ def hashed_pareto_excess(alpha: float, key: np.uint64, count: int) -> float:
 def strongest_rival(
     ranked: Floats, rank: int, eta: float, alpha: float, key: np.uint64
 ) -> tuple[int, float]:
-    """The rank of the perturbed leader among all arms but the one at `rank`, and by how much it beats 1.
+    """The rank of the perturbed leader among all other arms, and by how much it beats 1.
 
-    The score of an arm is its Pareto(alpha) draw less eta times its gap to the best arm other than that at `rank`. The
-    search is that of `pareto_leader`, where its comments are, but the winner's score is needed too.
+    `rank` is the rank of the arm that is left out.
+
+    The score of an arm is its Pareto(alpha) draw less eta times its gap to the best arm other than
+    that at `rank`. The search is that of `pareto_leader`, where its comments are, but the winner's
+    score is needed too.
     """
     arms = len(ranked)
     first = 1 if rank == 0 else 0
@@ -163,7 +169,9 @@ def strongest_rival(
 def chance_against(
     ranked: Floats, rank: int, eta: float, alpha: float, key: np.uint64
 ) -> tuple[float, int]:
-    """The probability that the arm at `rank` wins, given the draws of all others; and the rank of its rival.
+    """The probability that the arm at `rank` wins, given the draws of all others.
+
+    Return it with the rank of its rival.
 
     Its mean over the draws is the arm's probability of being the perturbed leader.
     """
@@ -179,8 +187,9 @@ def chance_against(
 def event_key(state: State) -> np.uint64:
     """A key for the judge's draws, from the seed's secret, the event and what was learned.
 
-    No two events have one: the draws of a decision must be news to the weights that learn from it, also if the state is
-    that of another decision, of another segment, or of before a restart. (A record of a log has half an event.)
+    No two events have one: the draws of a decision must be news to the weights that learn from it,
+    also if the state is that of another decision, of another segment, or of before a restart. (A
+    record of a log has half an event.)
     """
     scalars = state.scalars
     secret = scrambled(np.uint64(int(scalars[SECRET])))
@@ -224,10 +233,12 @@ def draw_exploited(state: State, rung: int, stream: Words) -> int:
 def prepare_judging(params: Any, state: State, arm: int, rank: int) -> None:
     """Draw the strongest rivals of an explored arm, and store what the rungs will be judged with.
 
-    A rung that plays w has the loss <w, loss>. With W the probability of the explored arm under w, or an unbiased
-    estimate of it, W * (loss - b) / p + <w, b> is an unbiased estimate of that. The chance is W, and the offset <w, b>
-    less the highest baseline. They belong to the state of the decision, as the baseline of the explored arm: when a late
-    loss arrives, other laws play. One event in one state gives the same draws again, so it does not matter whether this is called once or more often.
+    A rung that plays w has the loss <w, loss>. With W the probability of the explored arm under w,
+    or an unbiased estimate of it, W * (loss - b) / p + <w, b> is an unbiased estimate of that. The
+    chance is W, and the offset <w, b> less the highest baseline. They belong to the state of the
+    decision, as the baseline of the explored arm: when a late loss arrives, other laws play. One
+    event in one state gives the same draws again, so it does not matter whether this is called once
+    or more often.
     """
     scalars = state.scalars
     order = state.ints[N.order]
@@ -291,7 +302,10 @@ def judge_rungs(params: Any, state: State, arm: int, weight: float, loss: float)
 
 @compiled
 def keyed_ladder(scalars: Floats, floats: Floats, rungs: int, serials: Ints, key: int) -> int:
-    """The arm that a key exploits: the key draws the rung and the perturbations, and any arm while none was seen."""
+    """The arm that a key exploits.
+
+    The key draws the rung and the perturbations, and any arm while none was seen.
+    """
     rung = 0
     soonest = math.inf
     for candidate in range(rungs):

@@ -1,12 +1,13 @@
 """The state and the parameters of the ladder.
 
-Two means of each arm are kept: of its losses, and of its losses less the running mean of all losses at the time. If the
-level of all losses moves, arms seen at different times compare only by the second; if not, the first has less noise.
-Whichever has predicted losses better so far is used.
+Two means of each arm are kept: of its losses, and of its losses less the running mean of all losses
+at the time. If the level of all losses moves, arms seen at different times compare only by the
+second; if not, the first has less noise. Whichever has predicted losses better so far is used.
 
-With a *memory* there is a second leader, by the means of the last losses (some 100 of them), if these have predicted
-better of late; and a recent challenger, which discounted counts bring back to every arm that was not seen for long. The
-discount is one factor for all arms, so that a loss changes one arm only.
+With a *memory* there is a second leader, by the means of the last losses (some 100 of them), if
+these have predicted better of late; and a recent challenger, which discounted counts bring back to
+every arm that was not seen for long. The discount is one factor for all arms, so that a loss
+changes one arm only.
 """
 
 from collections import namedtuple
@@ -22,8 +23,9 @@ MOST_RUNGS = MOST_RATES + 2  # the last ones play the leader by mean and the rec
 BY_MEAN, BY_RECENT_MEAN = -1.0, -2.0  # in place of the rates of these rungs
 ALL_ARMS, SOME_ARMS, NO_ARMS = 1.0, 0.0, -1.0  # which arms have a baseline of the decision's own
 NOBODY = -1.0  # no arm is prepared for judging
-# The origin of a decision is the version of the state in which it was made. Baselines may come from elsewhere, as from a
-# user; and no state has the arms of a decision any more once some were added or retired.
+# The origin of a decision is the version of the state in which it was made. Baselines may come from
+# elsewhere, as from a user; and no state has the arms of a decision any more once some were added
+# or retired.
 GIVEN, NO_STATE = -1.0, -2.0
 TINY = 1e-24  # in place of a largest surprise of 0, so that rates are finite
 
@@ -36,7 +38,8 @@ LEARNED_SCALARS = (
     "largest",
     "spread",
     "spread_floor",
-    # The errors of all means and of recent ones, each of losses and of centred losses, and the number of losses they count.
+    # The errors of all means and of recent ones, each of losses and of centred losses, and the
+    # number of losses they count.
     "raw_error",
     "centred_error",
     "recent_fade",
@@ -104,8 +107,8 @@ FLOATS = (
     "recent_centred_sums",
 )
 
-# What a pending decision keeps beside its law of exploration: the explored arm, its origin, and what its rungs are judged
-# with.
+# What a pending decision keeps beside its law of exploration: the explored arm, its origin, and
+# what its rungs are judged with.
 KEPT = (
     "judged",
     *vector("rung_chance", MOST_RUNGS),
@@ -133,7 +136,8 @@ LAYOUT = Layout(
 
 S, R, N = LAYOUT.places()
 
-# Rates are multiples of c, and BY_MEAN and BY_RECENT_MEAN stand for the leaders by mean. `recency` is 1 / memory.
+# Rates are multiples of c, and BY_MEAN and BY_RECENT_MEAN stand for the leaders by mean. `recency`
+# is 1 / memory.
 PARAMS = (
     "c",
     "mean_rate",

@@ -1,4 +1,7 @@
-"""Arms in strata of ranks: how FTPL plays thousands of arms or more. Nobody else needs to read this folder."""
+"""Arms in strata of ranks: how FTPL plays thousands of arms or more.
+
+Nobody else needs to read this folder.
+"""
 
 from .leader import FUNCTIONS as FUNCTIONS
 from .leader import LAYOUT as LAYOUT

@@ -1,8 +1,10 @@
-"""The perturbed leader for very many arms: a round takes O(log K) draws and O(sqrt K) moves of memory.
+"""The perturbed leader for very many arms.
 
-Both arms have exactly the laws of FTPL. This version does not compute sum q, so it does not know the propensity of the
-explored arm: a decision carries an unbiased estimate of its inverse. `FTPL` runs it with one rate and no baselines,
-`CentredFTPL` with all of its options.
+A round takes O(log K) draws and O(sqrt K) moves of memory.
+
+Both arms have exactly the laws of FTPL. This version does not compute sum q, so it does not know
+the propensity of the explored arm: a decision carries an unbiased estimate of its inverse. `FTPL`
+runs it with one rate and no baselines, `CentredFTPL` with all of its options.
 """
 
 import math
@@ -38,7 +40,8 @@ from .surrogate import (
 START = 0.5  # initial value of the running mean of the losses: the middle of their range
 MOST_SPREAD = 4.0  # one over the largest variance of a loss, so a fair coin counts as a round
 
-# Only the first ranks can have a baseline: most of the variance is there, and a round lifts all of them.
+# Only the first ranks can have a baseline: most of the variance is there, and a round lifts all of
+# them.
 MOST_COVERED = 64
 
 LAYOUT = Layout(
@@ -134,7 +137,10 @@ def limit_power(alpha: float) -> float:
 
 @compiled
 def refresh(params: Params, state: State) -> None:
-    """Compute the rates, fill the envelope of q, and give baselines; the leader needs only the estimates."""
+    """Compute the rates, fill the envelope of q, and give baselines.
+
+    The leader needs only the estimates.
+    """
     scalars = state.scalars
     passed = 1.0 + scalars[S.spread] if params.by_losses > 0.0 else scalars[ROUND]
     eta = scalars[S.scale] / math.sqrt(passed)
@@ -153,8 +159,8 @@ def fill_baselines(params: Params, state: State, least: float, mean: float) -> N
     """Give the baseline `mean` to the first ranks whose q is large enough."""
     scalars = state.scalars
     tiers = tiers_in(state)
-    # The envelope's sum is never below the sum that a decision draws. Using the drawn sum instead would make the set of
-    # covered arms depend on the draw, and bias their estimates.
+    # The envelope's sum is never below the sum that a decision draws. Using the drawn sum instead
+    # would make the set of covered arms depend on the draw, and bias their estimates.
     bar = least * scalars[S.envelope_sum]
     q = surrogate_of(params.alpha, params.sharing, state, tiers)
     covered = ranks_above(q, bar, MOST_COVERED)
@@ -181,7 +187,7 @@ def init(params: Params, state: State) -> None:
 
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """Draw the perturbed leader, an arm from p = q / sum q, and an independent estimate of sum q."""
+    """Draw the perturbed leader, an arm from p = q / sum q, and an estimate of sum q."""
     scalars = state.scalars
     tiers = tiers_in(state)
     q = surrogate_of(params.alpha, params.sharing, state, tiers)
@@ -198,7 +204,10 @@ def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float
 
 @compiled
 def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
-    """Add b to the covered arms and (loss - b) / p to the explored arm, with the b of the decision."""
+    """Add b to the covered arms, and (loss - b) / p to the explored arm.
+
+    Each b is the baseline of the decision.
+    """
     scalars = state.scalars
     floats = state.floats
     tiers = tiers_in(state)

@@ -1,13 +1,14 @@
 """The surrogates q of very many arms, as a function of the rank, and draws from them.
 
-Ranks are divided into strata: the first few alone, then blocks that grow with their first rank, so that a stratum that
-begins at rank r (counted from 1) ends before rank `GROWTH` * r. The *envelope* is constant on each stratum, with the
-value of q at its first rank. Its sum is at most `GROWTH` times sum q: both sums are linear in q, a q that never grows
-is a mixture of steps from 1 to 0 after a rank n, and the ratio for such a step is the last rank of n's stratum over n.
+Ranks are divided into strata: the first few alone, then blocks that grow with their first rank, so
+that a stratum that begins at rank r (counted from 1) ends before rank `GROWTH` * r. The *envelope*
+is constant on each stratum, with the value of q at its first rank. Its sum is at most `GROWTH`
+times sum q: both sums are linear in q, a q that never grows is a mixture of steps from 1 to 0 after
+a rank n, and the ratio for such a step is the last rank of n's stratum over n.
 
-Ranks order tied arms by number. If tied arms share their limits, each has the mean of q over the ranks of the tie, so
-no arm gains by its number. A mean over thousands of arms is as quick as one over two, because the sum of rank ** -s
-over a range has a closed form.
+Ranks order tied arms by number. If tied arms share their limits, each has the mean of q over the
+ranks of the tie, so no arm gains by its number. A mean over thousands of arms is as quick as one
+over two, because the sum of rank ** -s over a range has a closed form.
 """
 
 import math
@@ -24,7 +25,7 @@ GROWTH = 1.5
 
 
 class Surrogate(NamedTuple):
-    """The surrogate q = min((1 + eta * gap) ** -exponent, limit[rank]) as a function of the rank."""
+    """The surrogate q = min((1 + eta * gap) ** -exponent, limit[rank]), by rank."""
 
     ranked: Tiers
     limit: Floats
@@ -67,7 +68,10 @@ def fill_envelope(q: Surrogate, envelope: Floats) -> tuple[int, float]:
 
 @compiled
 def draw_rank(q: Surrogate, envelope: Floats, mass: float, stream: Words) -> int:
-    """Draw a rank with probability exactly q / sum q, by rejection; more than two tries in three succeed."""
+    """Draw a rank with probability exactly q / sum q, by rejection.
+
+    More than two tries in three succeed.
+    """
     arms = count_of(q.ranked)
     while True:
         stratum = categorical(envelope, mass, stream)
@@ -103,7 +107,10 @@ def draw_sum(q: Surrogate, envelope: Floats, stream: Words) -> float:
 
 @compiled
 def tie_at(q: Surrogate, rank: int) -> tuple[int, int]:
-    """The ranks that share with `rank`, from the first to one past the last: those with its estimate, or one."""
+    """The ranks that share their q with `rank`, from the first to one past the last.
+
+    They are those with its estimate, or `rank` alone.
+    """
     first = rank
     end = rank + 1
     if not q.sharing:
@@ -174,7 +181,10 @@ def sum_of_powers(limit: Floats, power: float, first: int, end: int) -> float:
 
 @compiled
 def _corrections(x: float, s: float, half: float) -> float:
-    """The correction terms of the formula at one end of a sum of x ** -s, relative to the summand there."""
+    """The correction terms of the formula at one end of a sum of x ** -s.
+
+    They are relative to the summand there.
+    """
     inverse = 1.0 / x
     square = inverse * inverse
     first = s * inverse
@@ -185,7 +195,10 @@ def _corrections(x: float, s: float, half: float) -> float:
 
 @compiled
 def ranks_above(q: Surrogate, least: float, most: int) -> int:
-    """How many of the first ranks, up to `most`, have a shared q of at least `least`; ties are not split."""
+    """How many of the first ranks, up to `most`, have a shared q of at least `least`.
+
+    Ties are not split.
+    """
     low = 0
     high = min(most, count_of(q.ranked))
     if high < count_of(q.ranked):  # a tie that continues past the last of them does not count

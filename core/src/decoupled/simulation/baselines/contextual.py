@@ -25,8 +25,9 @@ from ..traffic import DRAWS, stream_of
 class PerSegment(Baseline):
     """One policy for each segment, like a dictionary of learners.
 
-    Each starts from nothing and sees only the rounds of its segment. With a policy of the standard game, such as
-    `ThompsonSampling()`, this is the usual personalisation when you only see the loss of what you serve.
+    Each starts from nothing and sees only the rounds of its segment. With a policy of the standard
+    game, such as `ThompsonSampling()`, this is the usual personalisation when you only see the loss
+    of what you serve.
 
     Args:
         policy: the policy of each segment.
@@ -37,7 +38,8 @@ class PerSegment(Baseline):
     >>> table = dc.environments.ContextTable(losses, {"subject": subjects}, order="shuffled")
     >>> each = dc.baselines.PerSegment(dc.Ladder(), segments=["subject"])
     >>> results = dc.simulate([each, dc.Ladder()], table, horizon=200, runs=20, seed=0)
-    >>> results.summary()["gain"].round().to_dict()    # of 60 that the best arm for each segment gains
+    >>> gains = results.summary()["gain"]  # of 60 that the best arm for each segment gains
+    >>> gains.round().to_dict()
     {'Ladder for each subject': 58.0, 'Ladder': -3.0}
     """
 
@@ -45,8 +47,9 @@ class PerSegment(Baseline):
     segments: Sequence[str] = field(metadata={"depth": 1})
 
     def __post_init__(self) -> None:
-        given: Any = self.policy
-        policy = Policy.from_dict(given) if isinstance(given, dict) else given
+        policy = self.policy
+        if isinstance(policy, dict):
+            policy = Policy.from_dict(policy)
         if not isinstance(policy, Policy):
             rule = "must be a policy"
             raise ParameterError.of("policy", policy, rule, "for example dc.Ladder()")
@@ -85,26 +88,27 @@ class PerSegment(Baseline):
         # The segments share nothing, so each is played to its end before the next begins.
         order = segments.argsort(kind="stable")
         for rounds in np.split(order, np.flatnonzero(np.diff(segments[order])) + 1):
-            seen = np.searchsorted(rounds, run.checkpoints)  # its rounds up to each checkpoint
-            ends = np.unique(seen[seen > 0])
-            own = np.zeros(1 + len(ends))  # begins with 0, for checkpoints before its first round
+            # How many of its rounds there are up to each checkpoint.
+            rounds_seen = np.searchsorted(rounds, run.checkpoints)
+            ends = np.unique(rounds_seen[rounds_seen > 0])
+            # It begins with 0, for checkpoints before the first round of the segment.
+            segment_regret = np.zeros(1 + len(ends))
             draws = stream_of(run.seed, run.number, DRAWS, int(segments[rounds[0]]))
-            part = run._replace(row_at=row_at[rounds], checkpoints=ends, regret=own[1:])
-            loop(blind_run(policy, rows, draws, part))
-            run.regret[:] += own[np.searchsorted(ends, seen, side="right")]
+            run_of_segment = run._replace(
+                row_at=row_at[rounds], checkpoints=ends, regret=segment_regret[1:]
+            )
+            loop(blind_run(policy, rows, draws, run_of_segment))
+            run.regret[:] += segment_regret[np.searchsorted(ends, rounds_seen, side="right")]
 
 
-def field_names(argument: str, given: object, least: int = 1) -> tuple[str, ...]:
+def field_names(argument: str, value: object, least: int = 1) -> tuple[str, ...]:
     """A tuple of at least `least` names."""
-    names = tuple(given) if isinstance(given, list | tuple) else (given,)
-    if (
-        len(names) < least
-        or isinstance(given, str)
-        or not all(isinstance(each, str) for each in names)
-    ):
-        rule = "must be a list of names of columns"
-        raise ParameterError.of(argument, given, rule, 'such as ["subject"]')
-    return names
+    if isinstance(value, list | tuple) and len(value) >= least:
+        names = tuple(name for name in value if isinstance(name, str))
+        if len(names) == len(value):
+            return names
+    rule = "must be a list of names of columns"
+    raise ParameterError.of(argument, value, rule, 'such as ["subject"]')
 
 
 @compiled
@@ -122,15 +126,19 @@ def play_linear(
 ) -> None:
     """Play every round and fill `played`.
 
-    The features of a row are `values[row]` at `places[row]`, and 0 elsewhere. `inverse` (arms x d x d) holds the inverse
-    of the ridge matrix and `model` (arms x d) the coefficients; `step` is work space.
+    The features of a row are `values[row]` at `places[row]`, and 0 elsewhere. `inverse` (arms x d x
+    d) holds the inverse of the ridge matrix and `model` (arms x d) the coefficients; `step` is work
+    space.
     """
     width = places.shape[1]
     for t in range(len(row_at)):
         row = row_at[t]
-        smallest, tied, chosen = np.inf, 0, 0
+        smallest = np.inf
+        tied = 0
+        chosen = 0
         for arm in range(losses.shape[1]):
-            mean, variance = 0.0, 0.0
+            mean = 0.0
+            variance = 0.0
             for i in range(width):
                 mean += model[arm, places[row, i]] * values[row, i]
                 for j in range(width):
@@ -141,7 +149,9 @@ def play_linear(
                     )
             index = mean - alpha * math.sqrt(max(variance, 0.0))
             if index < smallest:
-                smallest, tied, chosen = index, 1, arm
+                smallest = index
+                tied = 1
+                chosen = arm
             elif index == smallest:
                 tied += 1
                 if below(tied, stream) == 0:
@@ -155,7 +165,9 @@ def _learn(
     inverse: Floats, model: Floats, step: Floats, places: Ints, values: Floats, loss: float
 ) -> None:
     """Recursive least squares: a Sherman-Morrison step."""
-    size, error, scale = len(model), loss, 1.0
+    size = len(model)
+    error = loss
+    scale = 1.0
     for i in range(size):
         step[i] = 0.0
         for j in range(len(places)):
@@ -171,16 +183,19 @@ def _learn(
 
 @dataclass(frozen=True)
 class LinUCB(Baseline):
-    r"""LinUCB in the standard game: each arm's loss is linear in the context, and the arm that could be best is played.
+    r"""LinUCB in the standard game: it plays the arm that could be best.
+
+    Each arm's loss is linear in the context.
 
     With the features $x$ of a round, it plays the arm with the smallest
-    $\hat\theta_a^\top x - \alpha \sqrt{x^\top A_a^{-1} x}$, where $A_a = \lambda I + \sum x x^\top$ over the rounds in
-    which arm $a$ was played and $\hat\theta_a$ is its ridge estimate. Ties are broken at random. Features are 1, an
-    indicator for each value of each field of `segments`, and `numbers`, which are scaled by their mean and deviation in
-    the whole table; a missing number counts as the mean.
+    $\hat\theta_a^\top x - \alpha \sqrt{x^\top A_a^{-1} x}$, where $A_a = \lambda I + \sum x x^\top$
+    over the rounds in which arm $a$ was played and $\hat\theta_a$ is its ridge estimate. Ties are
+    broken at random. Features are 1, an indicator for each value of each field of `segments`, and
+    `numbers`, which are scaled by their mean and deviation in the whole table; a missing number
+    counts as the mean.
 
-    Li, L., Chu, W., Langford, J. and Schapire, R. E. (2010). A contextual-bandit approach to personalized news article
-    recommendation. WWW. Algorithm 1, on losses instead of rewards.
+    Li, L., Chu, W., Langford, J. and Schapire, R. E. (2010). A contextual-bandit approach to
+    personalized news article recommendation. WWW. Algorithm 1, on losses instead of rewards.
 
     Args:
         segments: the columns of the context that are categories.
@@ -224,19 +239,20 @@ class LinUCB(Baseline):
             table: the environment.
         """
         rows = len(table.losses)
-        places, values, size = [np.zeros(rows, np.int64)], [np.ones(rows)], 1
+        places = [np.zeros(rows, np.int64)]
+        values = [np.ones(rows)]
+        size = 1
         for name in self.segments:
-            found = table.segment_at([name])
-            places.append(size + found)
+            segment_at = table.segment_at([name])
+            places.append(size + segment_at)
             values.append(np.ones(rows))
-            size += int(found.max()) + 1
+            size += int(segment_at.max()) + 1
         for name in self.numbers:
             column = table.numbers(name)
             spread = np.nanstd(column)
+            scale = spread if spread > 0.0 else 1.0
             places.append(np.full(rows, size))
-            values.append(
-                np.nan_to_num((column - np.nanmean(column)) / (spread if spread > 0.0 else 1.0))
-            )
+            values.append(np.nan_to_num((column - np.nanmean(column)) / scale))
             size += 1
         return np.stack(places, axis=1), np.stack(values, axis=1), size
 

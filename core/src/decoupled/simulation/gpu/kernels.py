@@ -1,8 +1,8 @@
 """The kernels: a thread's state, and the loops that the CPU runs too.
 
-A thread's state lives in local memory. The device interleaves it so that neighbouring threads read it
-together, and caches it near the processor while it fits. Sizes are compile-time constants, so that loops
-over a few arms are unrolled into registers. So a kernel serves one number of arms.
+A thread's state lives in local memory. The device interleaves it so that neighbouring threads read
+it together, and caches it near the processor while it fits. Sizes are compile-time constants, so
+that loops over a few arms are unrolled into registers. So a kernel serves one number of arms.
 """
 
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ class Kernel:
             return
         kind = (
             toolkit().get_current_device().compute_capability,
-            *(tuple(map(type, each)) for each in arguments if isinstance(each, tuple)),
+            *(tuple(map(type, value)) for value in arguments if isinstance(value, tuple)),
         )
         if kind in self._compiled:
             configured(*arguments)
@@ -61,9 +61,8 @@ class Kernel:
         with _compiling, _rounding_as_on_the_cpu():
             try:
                 configured(*arguments)
-            except (
-                Exception
-            ) as error:  # the compiler and the driver can raise anything on a user's code
+            # The compiler and the driver can raise anything on a user's code.
+            except Exception as error:
                 first = first_line(error) or type(error).__name__
                 problem = f"{self._what} cannot be compiled for a device or started there ({first})"
                 raise UnsupportedError(f"device = 'cuda': {problem}; {REMEDY}") from error
@@ -75,27 +74,28 @@ def kernel_for(
     environment: Environment,
     shape: Shape,
     noise: int = BERNOULLI,
+    *,
     late: bool = False,
 ) -> Kernel:
     """The kernel of a policy; see `_table_kernel` and `_adaptive_kernel` for its arguments.
 
-    With `late`, feedback may be late, lost or rare. The compiler knows this: it drops the loop that is not run,
-    and `pending` is empty without it.
+    With `late`, feedback may be late, lost or rare. The compiler knows this: it drops the loop that
+    is not run, and `pending` is empty without it.
     """
     adversary = environment if isinstance(environment, Adversary) else None
     if adversary is not None:
         adversary.prepare()
     policy.register()
     values = common_values(policy.params(), switches_of(policy.params_type).constants)
-    key = kernel_key(policy, environment, shape, noise, late)
+    key = kernel_key(policy, environment, shape, noise, late=late)
     with _making:
         if key not in _kernels:
             code = [policy.params_type, *policy.functions]
             if adversary is None:
-                function = _table_kernel(shape, values, late, noise)
+                function = _table_kernel(shape, values, noise, is_late=late)
                 what = policy.label
             else:
-                function = _adaptive_kernel(shape, values, late)
+                function = _adaptive_kernel(shape, values, is_late=late)
                 what = f"{policy.label} with {adversary.label}"
                 code += [adversary.params_type, *adversary.functions]
             _kernels[key] = Kernel(
@@ -105,7 +105,7 @@ def kernel_for(
 
 
 def kernel_key(
-    policy: Policy, environment: Environment, shape: Shape, noise: int, late: bool = False
+    policy: Policy, environment: Environment, shape: Shape, noise: int, *, late: bool = False
 ) -> tuple[object, ...]:
     """The key of a kernel: equal for everything that one kernel serves."""
     against = environment.params_type if isinstance(environment, Adversary) else None
@@ -114,8 +114,11 @@ def kernel_key(
     return policy.params_type, against, shape, values, noise, late
 
 
-def _jit(function: Any, most: int, keep: bool) -> Any:
-    """A kernel whose threads have at most `most` registers; `keep` caches its machine code on disk."""
+def _jit(function: Any, most: int, *, keep: bool) -> Any:
+    """A kernel whose threads have at most `most` registers.
+
+    `keep` caches its machine code on disk.
+    """
     if simulated():
         return toolkit().jit(function)
     folder = cache_folder() if keep else None
@@ -134,7 +137,10 @@ def _jit(function: Any, most: int, keep: bool) -> Any:
 
 @contextmanager
 def _rounding_as_on_the_cpu() -> Iterator[None]:
-    """Compile without fused multiply-add, so that plays are those of the CPU, which rounds twice; Numba has no option."""
+    """Compile without fused multiply-add, for which Numba has no option.
+
+    So plays are those of the CPU, which rounds twice.
+    """
     if simulated():
         yield
         return
@@ -149,7 +155,10 @@ def _rounding_as_on_the_cpu() -> Iterator[None]:
 
 @compiled
 def begin(state: State, initial: Any, draws: Any) -> None:
-    """Reset a state to before the first observation: `initial` scalars, the secret of a fresh stream, and rows of zeros."""
+    """Reset a state to before the first observation.
+
+    It has `initial` scalars, the secret of a fresh stream, and rows of zeros.
+    """
     scalars, floats, ints = state
     for place in range(len(scalars)):
         scalars[place] = initial[place]
@@ -179,9 +188,11 @@ def add_counts(played: Any, plays: Any) -> None:
         cuda.atomic.add(plays, (1, arm), int64(played[1, arm]))
 
 
-def _table_kernel(shape: Shape, values: tuple[float, ...], is_late: bool, noise_kind: int) -> Any:
+def _table_kernel(
+    shape: Shape, values: tuple[float, ...], noise_kind: int, *, is_late: bool
+) -> Any:
     arms, scalar_count, float_rows, int_rows = shape[:4]
-    whole = np.int32 if shape.int_bytes == 4 else np.int64
+    int_type = np.int32 if shape.int_bytes == 4 else np.int64
 
     def play_table(
         params: Any,
@@ -199,14 +210,14 @@ def _table_kernel(shape: Shape, values: tuple[float, ...], is_late: bool, noise_
     ) -> None:
         scalars = cuda.local.array(scalar_count, float64)
         floats = cuda.local.array((float_rows, arms), float64)
-        ints = cuda.local.array((int_rows, arms), whole)
+        ints = cuda.local.array((int_rows, arms), int_type)
         played = cuda.shared.array((2, arms), int32)
         draws = cuda.local.array(2, uint64)
         noise = cuda.local.array(2, uint64)
         local = cuda.local.array(2, uint64)
         begin_counts(played)
         state = State(scalars, floats, ints)
-        known = pinned(params, values)
+        fixed_params = pinned(params, values)
         table = Table(rows, row_at, noise_kind, concentration)
         world = TableWorld(table, best, noise, local)
         horizon = len(row_at)
@@ -226,7 +237,7 @@ def _table_kernel(shape: Shape, values: tuple[float, ...], is_late: bool, noise_
                 fill_stream(pool, first + number, KEY, key)
                 play_rounds(
                     Run(
-                        params=known,
+                        params=fixed_params,
                         state=state,
                         draws=draws,
                         world=world,
@@ -240,7 +251,7 @@ def _table_kernel(shape: Shape, values: tuple[float, ...], is_late: bool, noise_
             else:
                 play_rounds(
                     Run(
-                        params=known,
+                        params=fixed_params,
                         state=state,
                         draws=draws,
                         world=world,
@@ -256,10 +267,10 @@ def _table_kernel(shape: Shape, values: tuple[float, ...], is_late: bool, noise_
     return play_table
 
 
-def _adaptive_kernel(shape: Shape, values: tuple[float, ...], is_late: bool) -> Any:
+def _adaptive_kernel(shape: Shape, values: tuple[float, ...], *, is_late: bool) -> Any:
     arms, scalar_count, float_rows, int_rows, memory_floats, memory_ints = shape[:6]
     float_room, int_room = max(1, memory_floats), max(1, memory_ints)
-    whole = np.int32 if shape.int_bytes == 4 else np.int64
+    int_type = np.int32 if shape.int_bytes == 4 else np.int64
 
     def play_adversary(
         params: Any,
@@ -279,7 +290,7 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...], is_late: bool) -> 
     ) -> None:
         scalars = cuda.local.array(scalar_count, float64)
         floats = cuda.local.array((float_rows, arms), float64)
-        ints = cuda.local.array((int_rows, arms), whole)
+        ints = cuda.local.array((int_rows, arms), int_type)
         played = cuda.shared.array((2, arms), int32)
         draws = cuda.local.array(2, uint64)
         noise = cuda.local.array(2, uint64)
@@ -290,7 +301,7 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...], is_late: bool) -> 
         counted = cuda.local.array(int_room, int64)
         begin_counts(played)
         state = State(scalars, floats, ints)
-        known = pinned(params, values)
+        fixed_params = pinned(params, values)
         memory = Memory(remembered[:memory_floats], counted[:memory_ints])
         me = cuda.grid(1)
         would_have_cost = arm_losses[me]
@@ -325,7 +336,7 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...], is_late: bool) -> 
                 fill_stream(pool, first + number, KEY, key)
                 play_rounds(
                     Run(
-                        params=known,
+                        params=fixed_params,
                         state=state,
                         draws=draws,
                         world=world,
@@ -339,7 +350,7 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...], is_late: bool) -> 
             else:
                 play_rounds(
                     Run(
-                        params=known,
+                        params=fixed_params,
                         state=state,
                         draws=draws,
                         world=world,

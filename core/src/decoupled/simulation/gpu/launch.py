@@ -63,37 +63,37 @@ class _Job(NamedTuple):
 
 
 def run_block_on(
-    device: Device,
     policy: Policy,
     environment: Environment,
     horizon: int,
     checkpoints: Ints,
     seed: int,
-    first: int,
-    last: int,
+    runs: range,
+    *,
+    device: Device,
     traffic: Traffic = DIRECT,
 ) -> BlockResult:
-    """Run `first` to `last - 1` of one policy, as many per launch as fit on the device."""
+    """Play some runs of one policy, as many per launch as fit on the device."""
     cuda, policy = toolkit(), policy.at(environment.arms)
     pending = pending_bytes(policy, environment.arms, traffic, horizon)
     requirements = LaunchRequirements(
         shape_of(policy, environment), horizon, len(checkpoints), pending
     )
-    regret = np.empty((last - first, len(checkpoints)))
+    regret = np.empty((len(runs), len(checkpoints)))
     with cuda.gpus[device.number]:
         stream = cuda.stream()
         initial = policy.layout.new_state(environment.arms).scalars
         shared = tuple(
-            cuda.to_device(each, stream) for each in (checkpoints, seed_pool(seed), initial)
+            cuda.to_device(array, stream) for array in (checkpoints, seed_pool(seed), initial)
         )
         plays = cuda.to_device(np.zeros((2, environment.arms), np.int64), stream)
         job = _Job(device, policy, environment, requirements, shared, traffic, stream)
         launch = _launcher(job)
         most = most_runs(requirements, device)
-        for start in range(first, last, most):
-            piece = regret[start - first : min(start + most, last) - first]
+        for start in range(0, len(runs), most):
+            piece = regret[start : start + most]
             there = cuda.device_array(piece.shape, np.float64, stream=stream)
-            launch(start, there, plays)
+            launch(runs.start + start, there, plays)
             _fetch(there, piece, stream)
             del there  # frees its memory before the next allocation
         counted = np.empty((2, environment.arms), np.int64)
@@ -110,11 +110,14 @@ def kernel_name(policy: Policy, environment: Environment) -> str:
 
 def compile_kernel(policy: Policy, environment: Environment) -> None:
     """Compile the kernel of a policy and cache it on disk."""
-    run_block_on(devices()[0], policy, environment, 2, np.array([2]), 0, 0, 1)
+    run_block_on(policy, environment, 2, np.array([2]), 0, range(1), device=devices()[0])
 
 
 def _pending(job: _Job) -> Callable[[LaunchGrid], tuple[Any, ...]]:
-    """The last argument of a kernel: the rules, and room for the pending decisions of every thread of a grid."""
+    """The last argument of a kernel.
+
+    It has the rules, and room for the pending decisions of every thread of a grid.
+    """
     _, policy, environment, requirements, _, traffic, stream = job
     if traffic.is_direct:
         return lambda grid: ()
@@ -144,13 +147,17 @@ def _launcher(job: _Job) -> Launch:
     if adaptive:
         kernel = kernel_for(policy, environment, requirements.shape, late=not traffic.is_direct)
         # One extra element, because an array on a device cannot be empty.
-        longer = (np.append(each, each.dtype.type(0)) for each in environment.memory())
-        memory = [cuda.to_device(each, stream) for each in longer]
+        longer = (np.append(array, array.dtype.type(0)) for array in environment.memory())
+        memory = [cuda.to_device(array, stream) for array in longer]
         facts = (policy.params(), environment.params(), *memory, requirements.horizon, *shared)
     else:
         table, best = table_and_best(environment, requirements.horizon)
         kernel = kernel_for(
-            policy, environment, requirements.shape, table.noise, not traffic.is_direct
+            policy,
+            environment,
+            requirements.shape,
+            table.noise,
+            late=not traffic.is_direct,
         )
         sent = _sent(environment, requirements.horizon, device.number)
         facts = (policy.params(), *sent, table.concentration, best, *shared)
@@ -245,15 +252,16 @@ def device_workers(available: tuple[Device, ...]) -> Iterator[Workers]:
         threads.shutdown(wait=True, cancel_futures=True)
 
 
-def timed_on_device(*arguments: Any) -> tuple[BlockResult, float]:
+def timed_on_device(*arguments: Any, traffic: Traffic) -> tuple[BlockResult, float]:
     """Run a block on this thread's device; return its result and the seconds it took."""
     start = time.perf_counter()
     try:
-        result = run_block_on(_of_thread.device, *arguments)
+        result = run_block_on(*arguments, device=_of_thread.device, traffic=traffic)
     except Exception as error:
         if "OUT_OF_MEMORY" not in str(error):
             raise
-        problem = f"device = 'cuda': {_of_thread.device.name} is out of memory; another program may be using it"
+        name = _of_thread.device.name
+        problem = f"device = 'cuda': {name} is out of memory; another program may be using it"
         remedy = (
             f"wait for that program, record fewer checkpoints, use a smaller block, or {REMEDY}"
         )

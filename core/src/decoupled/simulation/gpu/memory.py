@@ -1,4 +1,7 @@
-"""The GPUs of this machine, or the reason why none can be used, and how many runs fit on a device at once."""
+"""The GPUs of this machine, and how many runs fit on a device at once.
+
+If none can be used, the reason is here, too.
+"""
 
 import math
 from collections.abc import Iterator
@@ -63,7 +66,7 @@ _settings: Any = numba.config
 
 
 class Device(NamedTuple):
-    """A device: its number, its name, its number of multiprocessors, and its free memory in bytes."""
+    """A device: its number, name, number of multiprocessors, and free memory in bytes."""
 
     number: int
     name: str
@@ -72,7 +75,10 @@ class Device(NamedTuple):
 
 
 def simulated() -> bool:
-    """Whether Numba's simulator replaces the device (NUMBA_ENABLE_CUDASIM=1): slow, for tests only."""
+    """Whether Numba's simulator replaces the device (NUMBA_ENABLE_CUDASIM=1).
+
+    It is slow, and for tests only.
+    """
     return bool(_settings.ENABLE_CUDASIM)
 
 
@@ -197,10 +203,12 @@ class LaunchGrid(NamedTuple):
 
 
 class LaunchRequirements(NamedTuple):
-    """What determines how many runs fit: a thread's state, the horizon, and the number of checkpoints.
+    """What determines how many runs fit on a device.
 
-    Against an adversary, each thread also stores the loss of every arm at every checkpoint. If feedback is not direct,
-    it stores its pending decisions, which take `pending` bytes.
+    That is a thread's state, the horizon, and the number of checkpoints.
+
+    Against an adversary, each thread also stores the loss of every arm at every checkpoint. If
+    feedback is not direct, it stores its pending decisions, which take `pending` bytes.
     """
 
     shape: Shape
@@ -210,7 +218,10 @@ class LaunchRequirements(NamedTuple):
 
 
 def resident_threads(shape: Shape) -> int:
-    """How many threads of a multiprocessor should run at once: as many as have their states in its cache, if they do."""
+    """How many threads of a multiprocessor should run at once.
+
+    They are as many as have their states in its cache, if there is room for any.
+    """
     fitting = NEAR // shape.touched() // WARP * WARP
     return int(min(fitting, MOST_THREADS)) if fitting >= FEWEST_THREADS else FAR_THREADS
 
@@ -221,7 +232,10 @@ def registers(shape: Shape) -> int:
 
 
 def launch_grid(requirements: LaunchRequirements, device: Device, runs: int) -> LaunchGrid:
-    """The grid for a number of runs; if there are more runs than threads, each thread plays several."""
+    """The grid for a number of runs.
+
+    If there are more runs than threads, each thread plays several.
+    """
     count = min(runs, device.processors * resident_threads(requirements.shape))
     if requirements.shape.adaptive:
         room = _room(requirements, device) // (
@@ -232,13 +246,17 @@ def launch_grid(requirements: LaunchRequirements, device: Device, runs: int) -> 
         count = min(
             count, max(WARP, _room(requirements, device) // requirements.pending // WARP * WARP)
         )
-    # The local memory of a warp is interleaved; a smaller block would leave part of each cache line empty.
+    # The local memory of a warp is interleaved; a smaller block would leave part of each cache line
+    # empty.
     threads = 1 if simulated() else WARP
     return LaunchGrid(math.ceil(count / threads), threads)
 
 
 def most_runs(requirements: LaunchRequirements, device: Device) -> int:
-    """How many runs one launch can have: their results must fit in memory, and their plays in the counters."""
+    """How many runs one launch can have.
+
+    Their results must fit in memory, and their plays in the counters.
+    """
     widest = launch_grid(requirements, device, MOST_COUNT)
     # All threads of a block may play one run more than some threads of another.
     runs_a_thread = MOST_COUNT // (widest.threads * requirements.horizon)
@@ -252,7 +270,10 @@ def most_runs(requirements: LaunchRequirements, device: Device) -> int:
 
 
 def _room(requirements: LaunchRequirements, device: Device) -> int:
-    """Bytes for one block's results; against an adversary, as much again holds the losses of every arm."""
+    """Bytes for one block's results.
+
+    Against an adversary, as much again holds the losses of every arm.
+    """
     return int(device.free * SHARE / AT_ONCE / (2 if requirements.shape.adaptive else 1))
 
 
@@ -276,17 +297,21 @@ def check_fits(requirements: LaunchRequirements, device: Device, what: str) -> N
         remedy = "give a shorter delay, or "
         problem = f"{what} {needed}, and {device.name} has too little memory for that; {remedy}"
     elif WARP * requirements.horizon > MOST_COUNT:
-        problem = f"horizon = {requirements.horizon}: must be at most {MOST_COUNT // WARP} rounds on a device; "
+        most = MOST_COUNT // WARP
+        problem = f"horizon = {requirements.horizon}: must be at most {most} rounds on a device; "
     if problem is not None:
         raise UnsupportedError(problem + REMEDY)
 
 
 def block_size(plan: Plan, devices: tuple[Device, ...]) -> int:
-    """How many runs a block holds: about 0.1 s of work, in whole waves if the results are not too large."""
-    device = min(devices, key=lambda each: each.free)
+    """How many runs a block holds: about 0.1 s of work.
+
+    They are whole waves, if the results are not too large.
+    """
+    device = min(devices, key=lambda candidate: candidate.free)
     arms = plan.environment.arms
     shape = max(
-        (shape_of(each.at(arms), plan.environment) for each in plan.policies), key=Shape.bytes
+        (shape_of(policy.at(arms), plan.environment) for policy in plan.policies), key=Shape.bytes
     )
     wave = device.processors * resident_threads(shape)
     wanted = int(BLOCK_SECONDS * ROUNDS_A_SECOND / (arms * plan.horizon))

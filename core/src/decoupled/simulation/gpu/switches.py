@@ -1,4 +1,7 @@
-"""What a GPU does otherwise for a policy: parameters that become constants, and rows that the threads of a block share."""
+"""What a GPU does otherwise for a policy.
+
+Parameters become constants, and the threads of a block share rows.
+"""
 
 from typing import Any, NamedTuple
 
@@ -11,8 +14,10 @@ class Switches(NamedTuple):
     """The switches of one type of parameters.
 
     Attributes:
-        constants: the names of the parameters that select a branch: see `kernels.lazy_numba.pinned`.
-        shared_rows: the number of float rows that all runs share, of which the threads keep one copy.
+        constants: the names of the parameters that select a branch: see
+            `kernels.lazy_numba.pinned`.
+        shared_rows: the number of float rows that all runs share, of which the threads keep one
+            copy.
     """
 
     constants: tuple[str, ...] = ()
