@@ -122,6 +122,9 @@ class Inference:
     They hold at every moment at once, so look as often as you like. Losses are in the learner's
     own range, and arms have their names.
 
+    Args:
+        calls: the calls of a learner that answer. `Learner.inference` fills this in.
+
     >>> import decoupled as dc
     >>> learner = dc.Ladder().start(arms=["small", "large"], seed=7)
     >>> learner.watch()
