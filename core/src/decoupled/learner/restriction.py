@@ -44,24 +44,25 @@ class Restriction:
         return places is self._places
 
     def refill(self, state: State, places: Ints) -> None:
-        """Copy what is learned of the arms at these places; whatever is derived becomes zero."""
+        """Copy what is learned of the arms at these places.
+
+        What is derived of each arm stays as it was. The policy's `init` fills it, and starts from the old rank order.
+        """
         if places is not self._places:
             arms = state.floats.shape[1]
             self._places = places
             self._floats_of_places = _in_rows(self._from_floats, places, arms)
             self._ints_of_places = _in_rows(self._from_ints, places, arms)
-        scalars, floats, ints = self.state
+        scalars = self.state.scalars
         scalars[:] = self._empty_scalars
         scalars[:PERIOD] = state.scalars[:PERIOD]
         scalars[self._to_scalars] = state.scalars[self._from_scalars]
-        floats.fill(0.0)
         self._flat_floats[self._to_floats] = state.floats.take(self._floats_of_places)
-        if len(self._flat_ints) > 0:
-            ints.fill(0)
+        if len(self._to_ints) > 0:
             self._flat_ints[self._to_ints] = state.ints.take(self._ints_of_places)
-            for name in self._pairs:
-                square = self._source.row(state, name)
-                self._target.row(self.state, name)[:] = square[np.ix_(places, places)]
+        for name in self._pairs:
+            square = self._source.row(state, name)
+            self._target.row(self.state, name)[:] = square[np.ix_(places, places)]
 
 
 def _in_rows(rows: Ints, places: Ints, arms: int) -> Ints:
