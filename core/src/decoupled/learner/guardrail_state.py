@@ -55,10 +55,12 @@ class GuardrailState:
     shown: dict[int, tuple[int, list[int]]] = field(default_factory=dict)
     frozen: Floats | None = None
     has_rules: bool = field(init=False)
+    may_replace: bool = field(init=False)  # whether a rule may serve another arm than the one drawn
     frozen_draw: "FrozenDraw | None" = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.has_rules = bool(self.rules)  # every decision asks
+        self.may_replace = self.rules.replace_arms
 
     def with_rules(self, rules: Guardrails) -> "GuardrailState":
         """The guard for other rules: draws go on, and a new incumbent has not been released."""

@@ -642,7 +642,7 @@ class Learner(Guarded):
         else:
             exploit, explore = int(subset.places[exploit]), int(subset.places[explore])
         guarded = why = asked = None
-        if self._guard.has_rules or word is not None or request.served is not None:
+        if self._guard.may_replace or word is not None or request.served is not None:
             exploit, guarded = self._guarded(exploit, among, subset, word, request)
         chance = None if isnan(propensity) else propensity  # NaN means unknown
         served = names[exploit] if request.is_exploiting else None
@@ -672,7 +672,7 @@ class Learner(Guarded):
         if word is not None:
             place = among.keys.arm(word)
             drawn = place if subset is None else int(subset.places[place])
-        if not request.is_exploiting or not self._guard.has_rules:
+        if not request.is_exploiting or not self._guard.may_replace:
             return drawn, None
         part = None if subset is None else subset.places
         exploit, guard = self._serve_by_rules(drawn, part, word)

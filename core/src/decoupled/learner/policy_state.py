@@ -155,7 +155,8 @@ class PolicyState:
     def read_baseline(self, part: Ints, scratch: "PolicyState") -> Baseline | None:
         """The baselines of a decision among some arms, None if all are 0. Unavailable arms have none."""
         within, values = scratch.own_baselines().read(scratch.state)
-        return self._known(part[within], values)
+        places = part if len(within) == len(part) else part[within]
+        return self._known(places, values)
 
     def own_baselines(self) -> Baselines:
         """The policy's baselines; only of a policy that has them."""
