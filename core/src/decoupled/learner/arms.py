@@ -99,7 +99,8 @@ class ArmNames:
         """A copy without the arms at these places."""
         if len(self) - len(gone) < 2:
             named = [self.names[place] for place in gone]
-            rule = f"would leave {len(self) - len(gone)} of {len(self)} arms, and at least two must stay"
+            left = len(self) - len(gone)
+            rule = f"would leave {left} of {len(self)} arms, and at least two must stay"
             raise ArmError.of("names", named, rule, "add others first")
         return ArmNames(
             [self.names[place] for place in np.delete(np.arange(len(self)), gone).tolist()]
@@ -159,7 +160,9 @@ def listed(argument: str, names: object) -> list[object]:
 
 
 def listed_available(available: Iterable[Arm] | None) -> list[object] | None:
-    """The available arms as a list, made before the lock is taken because the iterable may use the learner."""
+    """The available arms as a list, made before the lock is taken because the iterable may use the
+    learner.
+    """
     some = None if available is None else listed("available", available)
     if some == []:
         raise ArmError("available = []: names no arm; leave it out if every arm is available")
@@ -188,9 +191,11 @@ def checked_name(name: object, argument: str = "arms") -> Arm:
 
 
 class Serials(NamedTuple):
-    """The serial numbers of the arms in the order of their places, which is the order of their arrival.
+    """The serial numbers of the arms in the order of their places, which is the order of their
+    arrival.
 
-    Pending decisions refer to arms by serial: places shift when an arm is retired, and a new arm may reuse a name.
+    Pending decisions refer to arms by serial: places shift when an arm is retired, and a new arm
+    may reuse a name.
     """
 
     n_ever: int  # the number of arms ever added, and the next arm's serial

@@ -1,4 +1,6 @@
-"""A budget for exploring, a share of the decisions, a rate and money; and the meter of what is spent."""
+"""A budget for exploring, a share of the decisions, a rate and money; and the meter of what is
+spent.
+"""
 
 import secrets
 import time
@@ -10,7 +12,7 @@ from decimal import Decimal
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
-from ..base.turns import TakesTurns, in_turn
+from ..base.turns import Turns
 from ..base.validation import check_number, whole_number
 from ..decision import Arm, ByArm, Decision, Served
 from ..errors import ParameterError, StateError, UnsupportedError
@@ -32,22 +34,30 @@ class Budget:
 
     Args:
         share: the probability with which a decision may explore, by a coin of the meter's own.
-        rate: (n, seconds): at most n decisions explore in any window of that many seconds; n is at most 10,000.
-        cost: the most that exploring an arm costs, its judgement included: one number, or a mapping from arms to numbers.
-            An arm that it leaves out costs as much as the most expensive one. It is set aside until the real price is known.
+        rate: (n, seconds): at most n decisions explore in any window of that many seconds; n is at
+            most 10,000.
+        cost: the most that exploring an arm costs, its judgement included: one number, or a mapping
+            from arms to numbers. An arm that it leaves out costs as much as the most expensive one.
+            It is set aside until the real price is known.
         total: at most this much is spent in all.
-        allowance: (amount, seconds): at most this amount is spent in each period of that many seconds. Periods are
-            multiples of their length since the clock's zero, so those of 86,400 s are days (UTC) with `time.time`.
-        decided_share: replaces `share` once the verdict of a watched learner is decided, until an alarm.
-        alarm_every: the mean number of looks until a false alarm is at least this; None for 100,000. Of runs in which the
-            decided arm stays the best, at most n / alarm_every raise an alarm within n looks.
+        allowance: (amount, seconds): at most this amount is spent in each period of that many
+            seconds. Periods are multiples of their length since the clock's zero, so those of
+            86,400 s are days (UTC) with `time.time`.
+        decided_share: replaces `share` once the verdict of a watched learner is decided, until an
+            alarm.
+        alarm_every: the mean number of looks until a false alarm is at least this; None for
+            100,000. Of runs in which the decided arm stays the best, at most n / alarm_every raise
+            an alarm within n looks.
 
-    Whether a decision explores is settled before the policy draws, because a rule that depended on the drawn arm would
-    bias the estimates. So the money left must cover the most expensive available arm, and as much can stay unspent.
+    Whether a decision explores is settled before the policy draws, because a rule that depended on
+    the drawn arm would bias the estimates. So the money left must cover the most expensive
+    available arm, and as much can stay unspent.
 
     >>> import decoupled as dc
-    >>> dc.Budget(share=0.01, cost={"small": 0.2, "large": 3.0}, total=500)
-    Budget(share=0.01, rate=None, cost={'small': 0.2, 'large': 3.0}, total=500.0, allowance=None, decided_share=None, alarm_every=None)
+    >>> budget = dc.Budget(share=0.01, cost={"small": 0.2, "large": 3.0}, total=500)
+    >>> budget  # doctest: +NORMALIZE_WHITESPACE
+    Budget(share=0.01, rate=None, cost={'small': 0.2, 'large': 3.0}, total=500.0, allowance=None,
+           decided_share=None, alarm_every=None)
     """
 
     share: float | None = None
@@ -103,7 +113,10 @@ class Budget:
         return self.cost or 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """The limits as plain values, without those that are None. Costs are pairs: an arm may be a number."""
+        """The limits as plain values, without those that are None.
+
+        Costs are pairs: an arm may be a number.
+        """
         values = {name: value for name, value in vars(self).items() if value is not None}
         if isinstance(self.cost, Mapping):
             values["cost"] = tuple(list(pair) for pair in self.cost.items())
@@ -208,14 +221,14 @@ class Spell(NamedTuple):
         return Spell(self.first, self.last if last is None else last, self.amount + amount)
 
 
-class Meter(TakesTurns):
+class Meter:
     """Enforces a budget. Let it decide for your learner.
 
     Args:
         budget: the limits.
         clock: gives the time in seconds; `time.time` by default.
-        seed: the seed of the coin for shares, a whole number or a text, independent of the learner's; None for fresh
-            randomness.
+        seed: the seed of the coin for shares, a whole number or a text, independent of the
+            learner's; None for fresh randomness.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -247,55 +260,61 @@ class Meter(TakesTurns):
         self._asides: dict[str | int, Aside] = {}
         self._times: deque[float] = deque()  # of the explorations that count for the rate
         self._period: int | None = None
-        # When money was spent, oldest first, so that a period of another length knows what was spent in it.
+        # When money was spent, oldest first, so that a period of another length knows what was
+        # spent in it.
         self._spells: list[Spell] = []
         self._first_spell = 0  # of the current period
-        self._open()
+        self._turns = Turns(type(self).__name__)
 
-    @in_turn
     def decide(
         self, learner: "Learner", *, available: Iterable[Arm] | None = None
     ) -> Decision | Served:
-        """A decision with both arms if the budget allows it, and otherwise an arm to use, which takes no feedback.
+        """A decision with both arms if the budget allows it, and otherwise an arm to use, which
+        takes no feedback.
 
         Args:
-            learner: the learner that decides. Its policy must be a decoupled one. For a `decided_share` it must be watched.
+            learner: the learner that decides. Its policy must be a decoupled one. For a
+                `decided_share` it must be watched.
             available: the arms to choose from, as in `Learner.decide`; None for all.
 
         Returns:
             A `Decision` that explores, or a `Served` whose `limited_by` names the limit.
 
         Raises:
-            ArmError: if `available` is empty or names something that is not an arm. Nothing is counted then.
+            ArmError: if `available` is empty or names something that is not an arm. Nothing is
+                counted then.
         """
         if learner.policy.coupled:
             rule = "plays the standard game, where every decision explores; use a decoupled policy"
             raise UnsupportedError(f"budget: {type(learner.policy).__name__} {rule}")
-        some = _checked_available(learner, available)
+        return self._turns.run(self._decide, learner, _checked_available(learner, available))
+
+    def _decide(self, learner: "Learner", available: list[Arm] | None) -> Decision | Served:
         now, share = self._clock(), self.share(learner)
-        limit = self.limit(learner.arms if some is None else some, now, share)
+        limit = self.limit(learner.arms if available is None else available, now, share)
         if limit is not None:
-            served = learner.exploit(available=some)
+            served = learner.exploit(available=available)
             self.count(None, now)
             return served._replace(limited_by=limit)
-        decision = learner.decide(available=some)
+        decision = learner.decide(available=available)
         self.count(decision.explore, now, decision.id)
-        if (
-            len(self._asides) > learner.max_pending
-        ):  # what nobody charges stays at its declared price
+        if len(self._asides) > learner.max_pending:
+            # What nobody charges stays at its declared price.
             del self._asides[next(iter(self._asides))]
         return decision
 
     def share(self, learner: "Learner | None" = None) -> float | None:
-        """The probability with which the next decision may explore, by the budget's shares; None if none is set.
+        """The probability with which the next decision may explore, by the budget's shares; None if
+        none is set.
 
         Args:
-            learner: the learner that decides, whose verdict `decided_share` depends on; None gives the share until then.
+            learner: the learner that decides, whose verdict `decided_share` depends on; None gives
+                the share until then.
 
         >>> import decoupled as dc
         >>> learner = dc.Ladder().start(arms=["a", "b"], seed=7)
         >>> learner.watch()
-        >>> dc.Meter(dc.Budget(share=0.1, decided_share=0.01)).share(learner)    # nothing is decided
+        >>> dc.Meter(dc.Budget(share=0.1, decided_share=0.01)).share(learner)  # nothing is decided
         0.1
         """
         budget = self.budget
@@ -306,7 +325,8 @@ class Meter(TakesTurns):
         return 1.0 if budget.share is None else budget.share
 
     def limit(self, arms: Iterable[Arm], now: float, share: float | None = None) -> str | None:
-        """The part of the budget that keeps the next decision from exploring one of these arms; None if it may.
+        """The part of the budget that keeps the next decision from exploring one of these arms;
+        None if it may.
 
         A decision's coin falls the same way however often you ask.
 
@@ -368,17 +388,18 @@ class Meter(TakesTurns):
         self.decisions += 1
         return aside
 
-    @in_turn
     def charge(
         self, look: Decision | Aside | str | int, cost: float | None, declared: float | None = None
     ) -> None:
-        """Replace the amount set aside for a look by its real cost, in the period in which it was decided.
+        """Replace the amount set aside for a look by its real cost, in the period in which it was
+        decided.
 
-        Charging twice, or where nothing was set aside, changes nothing. A look that cost more than declared is
-        counted in full, and in `above`.
+        Charging twice, or where nothing was set aside, changes nothing. A look that cost more than
+        declared is counted in full, and in `above`.
 
         Args:
-            look: the decision, its id or its key, or what `count` returned, which you must charge once.
+            look: the decision, its id or its key, or what `count` returned, which you must charge
+                once.
             cost: the real price of the look and its judgement; None to keep the declared price.
             declared: the declared price, if more was set aside; None if not.
 
@@ -390,6 +411,14 @@ class Meter(TakesTurns):
         {'total': 0.75, 'above': 1}
         """
         price = None if cost is None else _exact(_amount("cost", cost))
+        self._turns.run(self._charge, look, price, declared)
+
+    def _charge(
+        self,
+        look: Decision | Aside | str | int,
+        price: Decimal | None,
+        declared: float | None,
+    ) -> None:
         key = look.id if isinstance(look, Decision) else look
         aside = key if isinstance(key, Aside) else self._asides.pop(key, None)
         if aside is None or price is None:
@@ -409,7 +438,9 @@ class Meter(TakesTurns):
             self._first_spell = len(self._spells)
 
     def _spend(self, amount: Decimal, now: float) -> float:
-        """Count an amount, and return the time at which it counts: a clock that goes back does not go back here."""
+        """Count an amount, and return the time at which it counts: a clock that goes back does not
+        go back here.
+        """
         allowance = self.budget.allowance
         seconds = SPELL_SECONDS if allowance is None else allowance[1] / SPELLS_IN_A_PERIOD
         at = max(now, self._spells[-1].last) if self._spells else now
@@ -434,7 +465,9 @@ class Meter(TakesTurns):
             self.spent_in_period += change
 
     def _join_old_spells(self) -> None:
-        """Join the older half of the spells in pairs, and none of the current period with one before."""
+        """Join the older half of the spells in pairs, and none of the current period with one
+        before.
+        """
         half = len(self._spells) // 2
         border = min(self._first_spell, half)
         before = _joined(self._spells[:border])
@@ -444,7 +477,10 @@ class Meter(TakesTurns):
         self._spells = [*before, *inside, *self._spells[half:]]
 
     def _find_period(self) -> None:
-        """Begin the period of the last spell, with what was spent in it. A spell that reaches into it counts in full."""
+        """Begin the period of the last spell, with what was spent in it.
+
+        A spell that reaches into it counts in full.
+        """
         self._period, self._first_spell = None, len(self._spells)
         allowance = self.budget.allowance
         if allowance is not None and self._spells:
@@ -457,15 +493,16 @@ class Meter(TakesTurns):
         amounts = [spell.amount for spell in self._spells[self._first_spell :]]
         self.spent_in_period = sum(amounts, Decimal(0))
 
-    @in_turn
     def used(self, now: float, learner: "Learner | None" = None) -> dict[str, float]:
-        """What counts against each limit now, by its name, and how many looks were above their declared price.
+        """What counts against each limit now, by its name, and how many looks were above their
+        declared price.
 
         This changes nothing.
 
         Args:
             now: the time in seconds.
-            learner: the learner that decides, to say whether a `decided_share` holds, and how many alarms ended it.
+            learner: the learner that decides, to say whether a `decided_share` holds, and how many
+                alarms ended it.
 
         >>> import decoupled as dc
         >>> meter = dc.Meter(dc.Budget(rate=(5, 60), cost=0.5, total=3))
@@ -473,6 +510,9 @@ class Meter(TakesTurns):
         >>> meter.used(now=30.0), meter.used(now=60.0)
         ({'rate': 1, 'total': 0.5, 'above': 0}, {'rate': 0, 'total': 0.5, 'above': 0})
         """
+        return self._turns.run(self._used, now, learner)
+
+    def _used(self, now: float, learner: "Learner | None") -> dict[str, float]:
         budget, found = self.budget, dict[str, float]()
         if self.share() is not None:
             found["share"] = self.explored / max(self.decisions, 1)
@@ -494,8 +534,8 @@ class Meter(TakesTurns):
     def with_budget(self, budget: Budget) -> "Meter":
         """The meter for another budget. What was spent stays spent; a new share counts from now on.
 
-        An allowance for periods of another length counts what was spent in the current one. Where the meter no longer knows
-        the exact times, it counts more rather than less.
+        An allowance for periods of another length counts what was spent in the current one. Where
+        the meter no longer knows the exact times, it counts more rather than less.
 
         Args:
             budget: the new limits.
@@ -522,9 +562,11 @@ class Meter(TakesTurns):
             later._find_period()
         return later
 
-    @in_turn
     def to_dict(self) -> dict[str, Any]:
         """The budget and what was spent, as plain values."""
+        return self._turns.run(self._to_dict)
+
+    def _to_dict(self) -> dict[str, Any]:
         return {
             "budget": self.budget.to_dict(),
             "decisions": self.decisions,
@@ -590,7 +632,9 @@ def _joined(spells: Sequence[Spell]) -> list[Spell]:
 
 
 def _checked_available(learner: "Learner", available: Iterable[Arm] | None) -> list[Arm] | None:
-    """The available arms as a list, each of them an arm of the learner; the limits ask for the prices of these."""
+    """The available arms as a list, each of them an arm of the learner; the limits ask for the
+    prices of these.
+    """
     some = listed_available(available)
     if some is None:
         return None

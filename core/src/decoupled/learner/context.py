@@ -35,7 +35,9 @@ _NO_SERIALS, _NO_VALUES = np.empty(0, np.int64), np.empty(0)
 
 
 class Encoder:
-    """Numbers a context's segment in order of appearance, all beyond `max_segments` as one, and gives its own numbers."""
+    """Numbers a context's segment in order of appearance, all beyond `max_segments` as one, and
+    gives its own numbers.
+    """
 
     def __init__(self, policy: ContextualDefinition, segments: list[Segment] | None = None) -> None:
         self._fields, self._numbers, self._policy = policy.segments, policy.all_numbers, policy
@@ -44,7 +46,10 @@ class Encoder:
         self._places = {each: place for place, each in enumerate(self.segments)}
 
     def encode(self, context: Context | None, *, new: bool = True) -> tuple[int, list[float]]:
-        """The number of a context's segment, and its numbers. Unless it may be `new`, it has the next number for now."""
+        """The number of a context's segment, and its numbers.
+
+        Unless it may be `new`, it has the next number for now.
+        """
         given: object = {} if context is None else context
         if type(given) is not dict and not isinstance(given, Mapping):  # the first is quicker
             rule = "must be a mapping from the names of fields to their values"
@@ -57,9 +62,10 @@ class Encoder:
         numbers = [_number(name, get(name)) for name in self._numbers]
         if not self._fields:
             return 0, numbers
-        return self._place(tuple([_text(name, get(name)) for name in self._fields]), new), numbers
+        segment = tuple([_text(name, get(name)) for name in self._fields])
+        return self._place(segment, new=new), numbers
 
-    def _place(self, segment: Segment, new: bool) -> int:
+    def _place(self, segment: Segment, *, new: bool) -> int:
         place = self._places.get(segment)
         if place is None:
             place = len(self.segments)
@@ -78,7 +84,9 @@ class Encoder:
 
 
 class Contexts:
-    """The segments of a running policy, whose state has `room` for them, and the context at hand; `derive` is `Calls.init`."""
+    """The segments of a running policy, whose state has `room` for them, and the context at hand;
+    `derive` is `Calls.init`.
+    """
 
     def __init__(
         self,
@@ -106,10 +114,12 @@ class Contexts:
     def enter(
         self, context: Context | None, advice: Floats | None = None, *, new: bool = True
     ) -> Baseline:
-        """Put a context into the state, for the next call, and the advice of each adviser: a law, or zeros for none.
+        """Put a context into the state, for the next call, and the advice of each adviser: a law,
+        or zeros for none.
 
-        Return what a decision keeps until its `record` is known. Only with `new`, an unknown segment gets a number: a
-        replay makes all decisions again, but not what else was asked in between.
+        Return what a decision keeps until its `record` is known. Only with `new`, an unknown
+        segment gets a number: a replay makes all decisions again, but not what else was asked in
+        between.
         """
         segment, numbers = self.encoder.encode(context, new=new)
         # What a decision keeps if it is interrupted before its record is known: nothing.
@@ -127,12 +137,16 @@ class Contexts:
         return int(self._scalars.item(self._S.wanted))
 
     def derive(self) -> None:
-        """Derive what depends on the context, before anything but a decision or an update reads the state."""
+        """Derive what depends on the context, before anything but a decision or an update reads the
+        state.
+        """
         if self._scalars.item(self._S.entering):
             self._derive()
 
     def recall(self, record: Any, serials: Serials) -> None:
-        """Put the context of a pending decision into the state, with its law and what its rungs are judged with."""
+        """Put the context of a pending decision into the state, with its law and what its rungs are
+        judged with.
+        """
         if record is self._at_hand and record is not None:
             return
         if record is None or not record[3]:  # interrupted before it was known
@@ -151,7 +165,9 @@ class Contexts:
         self._at_hand = record
 
     def record(self, state: State, serials: Serials, serial: int) -> Baseline:
-        """What a decision keeps until its feedback comes, drawn in this state with these arms, if it explores this one."""
+        """What a decision keeps until its feedback comes, drawn in this state with these arms, if
+        it explores this one.
+        """
         chances = self._chances if state is self._state else _chances(self.policy, state)
         law = state.floats[self._R.outer_law].copy()
         kept = [self._scalars.item(self._S.wanted), *self._given.tolist(), *chances.tolist()]
@@ -175,7 +191,9 @@ class Contexts:
         scalars[self._S.entering], scalars[self._S.law_known] = 1.0, 0.0
 
     def leave(self) -> None:
-        """Enter the first segment: what is saved, or follows, must not depend on the context of the last call."""
+        """Enter the first segment: what is saved, or follows, must not depend on the context of the
+        last call.
+        """
         self._put(0, [])
         self._at_hand = None
         self._derive()
@@ -191,7 +209,10 @@ class Contexts:
 
     @staticmethod
     def room(policy: ContextualDefinition, state: State) -> State:
-        """The same state with room for all segments. Memory is taken when a segment is first seen."""
+        """The same state with room for all segments.
+
+        Memory is taken when a segment is first seen.
+        """
         first = _first_kept(policy)
         width = policy.context_places.width(state.floats.shape[1])
         scalars = np.zeros(first + (policy.max_segments + 1) * width)
@@ -199,7 +220,9 @@ class Contexts:
         return State(scalars, state.floats, state.ints)
 
     def _kept(self) -> Floats:
-        """What is kept of each segment that was seen, and of the one that others share, in this state."""
+        """What is kept of each segment that was seen, and of the one that others share, in this
+        state.
+        """
         self.derive()
         scalars, floats = self._scalars, self._state.floats
         room = scalars[_first_kept(self.policy) :].reshape(-1, self._places.width(floats.shape[1]))
@@ -212,7 +235,9 @@ class Contexts:
         return room[: last + (last == self.policy.max_segments) or 1]
 
     def with_arms(self, state: State, derive: Callable[[], None], left: Ints) -> "Contexts":
-        """The same for another state, with these of the arms and new ones, which are level with the leader."""
+        """The same for another state, with these of the arms and new ones, which are level with the
+        leader.
+        """
         mine = self._kept()
         new = Contexts(self.policy, state, derive, self.encoder.segments)
         arms, count = state.floats.shape[1], len(self._places.kept_scalars)
@@ -336,9 +361,10 @@ def refuse_context(policy: Definition) -> None:
     """Raise the error of a policy that knows no context.
 
     >>> import decoupled as dc
-    >>> refuse_context(dc.FTPL())
+    >>> refuse_context(dc.FTPL())  # doctest: +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
-    decoupled.errors.UnsupportedError: context: FTPL does not use one, so it would change nothing; leave it out, or use ContextualLadder(segments=..., numbers=...)
+    decoupled.errors.UnsupportedError: context: FTPL does not use one, so it would change nothing;
+    leave it out, or use ContextualLadder(segments=..., numbers=...)
     """
     problem = f"context: {type(policy).__name__} does not use one, so it would change nothing"
     raise UnsupportedError(
@@ -368,6 +394,9 @@ def _text(name: str, value: object) -> str | None:
         return _text(name, str.__str__(value))  # that of an enum is the name of its member
     elif isinstance(value, (int, np.integer)) and int(value).bit_length() <= MOST_CHARACTERS:
         return str(int(value))
-    rule = f"must be a string of at most {MOST_CHARACTERS} characters, a boolean, a whole number, or None"
+    rule = (
+        f"must be a string of at most {MOST_CHARACTERS} characters, a boolean, a whole number, or "
+        "None"
+    )
     remedy = "name a field of numbers in numbers=..., not in segments=..."
     raise ParameterError.of(f"context[{name!r}]", value, rule, remedy)

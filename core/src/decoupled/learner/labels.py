@@ -1,14 +1,16 @@
-"""Labels: the true loss of some explored answers, told by somebody who knows, so that what is learned is true for any judge.
+"""Labels: the true loss of some explored answers, told by somebody who knows, so that what is
+learned is true for any judge.
 
-Let s be the judged loss of the explored arm and g its true loss, both in [0, 1]. A coin of probability rho, tossed by `decide`,
-says whether the decision asks for a label. The learner is fed
+Let s be the judged loss of the explored arm and g its true loss, both in [0, 1]. A coin of
+probability rho, tossed by `decide`, says whether the decision asks for a label. The learner is fed
 
     l = f + (a / rho) (g - f),    f = base + lam s,    a = 1 if it was labelled, else 0.
 
-Given the past, the coin has the mean rho, so l has the mean of g, for any judge and any base, lam and rho that are fixed with
-the decision. An answer without a judgement counts as nothing, so a judge that is silent about the bad answers of one arm makes
-what is learned wrong. docs/labels.md has the proof, and what it assumes. The better f predicts g, the less l varies: f is the line
-fitted to the labels so far. A judge that tells nothing gets lam = 0, and f is the mean label.
+Given the past, the coin has the mean rho, so l has the mean of g, for any judge and any base, lam
+and rho that are fixed with the decision. An answer without a judgement counts as nothing, so a
+judge that is silent about the bad answers of one arm makes what is learned wrong. docs/labels.md
+has the proof, and what it assumes. The better f predicts g, the less l varies: f is the line fitted
+to the labels so far. A judge that tells nothing gets lam = 0, and f is the mean label.
 """
 
 from dataclasses import asdict, dataclass
@@ -30,24 +32,26 @@ NO_LABELS: LabelSums = (0.0, 0.0, 0.0, 0.0, 0.0)
 class Labels:
     """How many explored decisions ask for a label: the true loss.
 
-    A judge, such as a language model or a proxy metric, may favour the worse arm. With labels, estimates and verdicts
-    are about the true loss, for any judge that judges every explored answer. One without a judgement counts as
-    nothing, and its label is refused; so where the judge is silent, give a fixed number as `judged`. See the guide
-    "Can I trust my judge?".
+    A judge, such as a language model or a proxy metric, may favour the worse arm. With labels,
+    estimates and verdicts are about the true loss, for any judge that judges every explored answer.
+    One without a judgement counts as nothing, and its label is refused; so where the judge is
+    silent, give a fixed number as `judged`. See the guide "Can I trust my judge?".
 
     Args:
         share: the probability with which a decision asks for a label, from 0.001 to 1.
         first: this many decisions ask for one at the start.
         deadline: after this many newer decisions a label no longer counts, up to 10,000.
-        missing: the loss that a missing label counts as, from 0, the lowest of `loss_range`, to 1, the highest.
+        missing: the loss that a missing label counts as, from 0, the lowest of `loss_range`, to 1,
+            the highest.
 
     >>> import decoupled as dc
-    >>> learner = dc.Ladder().start(arms=["small", "large"], seed=7, labels=dc.Labels(share=0.1, first=200))
+    >>> labels = dc.Labels(share=0.1, first=200)
+    >>> learner = dc.Ladder().start(arms=["small", "large"], seed=7, labels=labels)
     >>> decision = learner.decide()
-    >>> decision.label                                    # the first 200 ask for a label
+    >>> decision.label                         # the first 200 ask for a label
     True
-    >>> learner.observe(decision, judged=0.3)             # what the judge says; the decision stays pending
-    >>> learner.observe(decision, loss=0.0)               # the label
+    >>> learner.observe(decision, judged=0.3)  # what the judge says; the decision stays pending
+    >>> learner.observe(decision, loss=0.0)    # the label
     >>> learner.labels
     LabelStatus(used=1, missing=0, awaiting=0, lam=1.0)
     """
@@ -82,8 +86,9 @@ class Labels:
         Args:
             estimate: what `LabelRequest.estimate` gives, from 1 - 1 / share to 1 / share.
 
-        >>> Labels(share=0.5).to_unit(-1.0), Labels(share=0.5).to_unit(0.5), Labels(share=0.5).to_unit(2.0)
-        (0.0, 0.5, 1.0)
+        >>> labels = Labels(share=0.5)
+        >>> [labels.to_unit(estimate) for estimate in (-1.0, 0.5, 2.0)]
+        [0.0, 0.5, 1.0]
         """
         return min(max(0.5 + (estimate - 0.5) / self.width, 0.0), 1.0)
 
@@ -99,7 +104,8 @@ class LabelStatus(NamedTuple):
         used: how many labels were learned from.
         missing: how many did not arrive in time.
         awaiting: how many decisions were judged and await their label.
-        lam: how much the judge counts in the next decision: the slope of labels on judgements, between 0 and 1.
+        lam: how much the judge counts in the next decision: the slope of labels on judgements,
+            between 0 and 1.
 
     >>> import decoupled as dc
     >>> learner = dc.Ladder().start(2, seed=7, labels=dc.Labels(share=1.0))
@@ -115,7 +121,9 @@ class LabelStatus(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What a judge said of a decision: the loss, and how much it preferred what it saw first, if that is known."""
+    """What a judge said of a decision: the loss, and how much it preferred what it saw first, if
+    that is known.
+    """
 
     loss: float
     position: float | None
@@ -127,7 +135,8 @@ class Judgement(NamedTuple):
     Attributes:
         judged: what the judge said.
         label: the label; None if there is none.
-        fallback: what counts, on the map of `Labels.to_unit`, if the label that it awaits never comes; None if it awaits none.
+        fallback: what counts, on the map of `Labels.to_unit`, if the label that it awaits never
+            comes; None if it awaits none.
     """
 
     judged: Judged
@@ -135,8 +144,40 @@ class Judgement(NamedTuple):
     fallback: float | None
 
 
+class JudgedFeedback(NamedTuple):
+    """What a call of `Learner.observe` says of a decision of a learner with labels.
+
+    Attributes:
+        judged: what the judge says; None if it was said in an earlier call.
+        label: the label, on a scale from 0 to 1; None if there is none.
+        is_preference: whether either was a preference between the two arms.
+    """
+
+    judged: Judged | None
+    label: float | None
+    is_preference: bool
+
+
+class LabelledLoss(NamedTuple):
+    """What is learned from a decision that was judged, and what it changes about the labels.
+
+    Attributes:
+        loss: what the policy learns, on a scale from 0 to 1.
+        sums: what labels say of the judge from then on.
+        missing: how many labels are missing from then on.
+        judgement: what is known of the decision.
+    """
+
+    loss: float
+    sums: LabelSums
+    missing: int
+    judgement: Judgement
+
+
 class Labelling:
-    """The labels of one learner: the rules, the sums that lam is fitted to, and what was judged and awaits its label."""
+    """The labels of one learner: the rules, the sums that lam is fitted to, and what was judged and
+    awaits its label.
+    """
 
     def __init__(self, rules: Labels, sums: LabelSums = NO_LABELS, missing: int = 0) -> None:
         self.rules = rules
@@ -146,15 +187,25 @@ class Labelling:
         self.set_sums(sums, missing)
 
     def set_sums(self, sums: LabelSums, missing: int) -> None:
-        """Note what labels say so far, and how many are missing; this may be repeated. `sums` are not changed later."""
+        """Note what labels say so far, and how many are missing; this may be repeated.
+
+        `sums` are not changed later.
+        """
         self.sums, self.missing = sums, missing
         self.lam, self.base = fit_line(sums)
 
     def ask(self, number: int, stream: bytes) -> LabelRequest:
-        """Toss a decision's coin: like a guardrail's draw, it moves no random number, and only the seed foretells it."""
+        """Toss a decision's coin: like a guardrail's draw, it moves no random number, and only the
+        seed foretells it.
+        """
         rho = 1.0 if number <= self.rules.first else self.rules.share
         wanted = rho == 1.0 or hashed(f"label-{stream.hex()}-{number}") < rho
         return LabelRequest(wanted, rho, self.lam, self.base)
+
+    @property
+    def status(self) -> LabelStatus:
+        """The labels so far."""
+        return LabelStatus(int(self.sums[0]), self.missing, len(self.judged), self.lam)
 
     def check(self, decision: Decision, judged: object, label: object) -> None:
         """Raise an error if this cannot be the feedback of a decision."""
@@ -170,7 +221,10 @@ class Labelling:
             problem = f"decision {key!r}: was judged already, and awaits its label"
             raise FeedbackError(Message(problem, "send loss= alone"))
         if label is not None and not decision.label:
-            problem = f"decision {key!r}: wants no label, and one that was not drawn by chance would bias what is learned"
+            problem = (
+                f"decision {key!r}: wants no label, and one that was not drawn by chance would "
+                "bias what is learned"
+            )
             remedy = "send judged= alone; decision.label says whether one is wanted"
             raise FeedbackError(Message(problem, remedy))
 
@@ -178,8 +232,33 @@ class Labelling:
         """What is learned from a judged loss and perhaps a label, on a scale from 0 to 1."""
         return self.rules.to_unit(asked.estimate(judged, label))
 
+    def loss_of(self, decision: Decision, judged: Judged, label: float | None) -> LabelledLoss:
+        """What is learned from a decision with this judgement, and perhaps a label."""
+        loss = self.fed(label_request_of(decision), judged.loss, label)
+        sums = self.sums if label is None else with_label(self.sums, judged.loss, label)
+        return LabelledLoss(loss, sums, self.missing, Judgement(judged, label, None))
+
+    def loss_without_label(self, decision: Decision) -> LabelledLoss:
+        """What is learned from a decision that was judged, and whose label never came."""
+        judged = self.judged[decision.id]
+        loss = self.fed(label_request_of(decision), judged.loss, self.rules.missing)
+        return LabelledLoss(loss, self.sums, self.missing + 1, Judgement(judged, None, loss))
+
+    def awaited(self, decision: Decision, judged: Judged) -> Judgement:
+        """What is known of a decision that was judged and awaits its label."""
+        fallback = self.fed(label_request_of(decision), judged.loss, self.rules.missing)
+        return Judgement(judged, None, fallback)
+
+    def note(self, key: str, learned: LabelledLoss) -> None:
+        """Note what was learned from the decision with this id, which awaits no label any more."""
+        if learned.sums is not self.sums or learned.missing != self.missing:
+            self.set_sums(learned.sums, learned.missing)
+        self.judged.pop(key, None)
+
     def learn_logged(self, record: Record) -> float:
-        """What is learned from a record of a log, on a scale from 0 to 1, and what its label says of the judge."""
+        """What is learned from a record of a log, on a scale from 0 to 1, and what its label says
+        of the judge.
+        """
         if record.judged is None:
             assert record.loss is not None
             return self.rules.to_unit(record.loss)
@@ -231,6 +310,13 @@ class Labelling:
                 ),
             )
         return labelling
+
+
+def label_request_of(decision: Decision) -> LabelRequest:
+    """What a decision of a learner with labels fixed about its label."""
+    request = decision.label_request
+    assert request is not None
+    return request
 
 
 def number_of(key: str) -> int:

@@ -1,4 +1,7 @@
-"""The decisions that await feedback, with everything their estimates will need. Arms are serials here."""
+"""The decisions that await feedback, with everything their estimates will need.
+
+Arms are serials here.
+"""
 
 from collections.abc import Callable
 from itertools import islice
@@ -10,17 +13,22 @@ from ..base.arrays import Floats, Ints
 from ..decision import Arm, ContextualDecision, Decision, GuardedDecision, LabelRequest
 from ..errors import FeedbackError, shown
 
-# The arms that have a baseline, their baselines, and whether the policy takes any numbers; the baseline of all others is 0. Or LAW, and the chances with which arms were explored. Last, by the id of a decision, what else its update needs of the
-# state in which it was made: see `Baselines.kept`. (With a context, by explored arm.)
+# The arms that have a baseline, their baselines, and whether the policy takes any numbers; the
+# baseline of all others is 0. Or LAW, and the chances with which arms were explored. Last, by the
+# id of a decision, what else its update needs of the state in which it was made: see
+# `Baselines.kept`. (With a context, by explored arm.)
 LAW = "law"
 Baseline: TypeAlias = tuple[Ints, Floats, bool | str, dict[str | int, list[float]]]
 
-# The arms that a decision could choose from: these serials, all serials below a number, or (None) all arms.
+# The arms that a decision could choose from: these serials, all serials below a number, or (None)
+# all arms.
 EligibleArms: TypeAlias = tuple[int, ...] | int | None
 
 
 class RoundBaseline:
-    """The baselines that a round's decisions share, computed only if one outlives the round: until then the state has them."""
+    """The baselines that a round's decisions share, computed only if one outlives the round: until
+    then the state has them.
+    """
 
     __slots__ = ("_compute", "_value")
 
@@ -56,8 +64,8 @@ def recorded(baseline: Recorded) -> Baseline | None:
     return baseline.get() if isinstance(baseline, RoundBaseline) else baseline
 
 
-# A pending decision, the explored arm, the arms it could choose from, and its baselines. A plain tuple, because every
-# decision makes one.
+# A pending decision, the explored arm, the arms it could choose from, and its baselines. A plain
+# tuple, because every decision makes one.
 Pending: TypeAlias = tuple[Decision, int, EligibleArms, Recorded]
 
 new_decision = tuple.__new__  # takes the kind and the fields; faster than the call of the kind
@@ -69,17 +77,14 @@ def make_decision(
     why: tuple[Any, ...] | None,
     asked: LabelRequest | None,
 ) -> Decision:
-    """A decision, perhaps with what the policy drew and the guardrail's name, `Contexts.why`, or about its label."""
+    """A decision, perhaps with what the policy drew and the guardrail's name, `Contexts.why`, or
+    about its label.
+    """
     if guarded is None and why is None and asked is None:
         return new_decision(Decision, fields)
-    decision: Any = new_decision(GuardedDecision if why is None else ContextualDecision, fields)
-    if why is not None:
-        decision._why = why
-    decision._label_request = asked
-    if guarded is not None:
-        decision._drawn, decision._guard = guarded
-    made: Decision = decision
-    return made
+    if why is None:
+        return GuardedDecision.from_fields(fields, guarded, asked)
+    return ContextualDecision.from_fields(fields, guarded, asked, why)
 
 
 def checked_label_request(content: Any) -> LabelRequest:
@@ -108,7 +113,10 @@ class PendingDecisions(tuple[Decision, ...]):
 
 
 class PendingStore:
-    """The pending decisions of one learner, oldest first. Beyond the limit the oldest is forgotten."""
+    """The pending decisions of one learner, oldest first.
+
+    Beyond the limit the oldest is forgotten.
+    """
 
     def __init__(self, tag: str, limit: int) -> None:
         self.tag = tag  # keeps the ids of one learner apart from another's
@@ -135,8 +143,24 @@ class PendingStore:
             return pending
         raise FeedbackError(f"decision {shown(key)}: {self._why_unknown(key, pending)}")
 
+    def add(self, pending: Pending) -> None:
+        """Wait for the feedback of a decision, if there is room for one more."""
+        self.decisions[pending[0].id] = pending
+        self.made += 1
+
+    def replace(self, oldest: list[str], made: list[Pending]) -> None:
+        """Forget the decisions with these ids, and wait for the feedback of others."""
+        for pending in made:
+            self.decisions[pending[0].id] = pending
+        for key in oldest:
+            del self.decisions[key]
+        self.made += len(made)
+        self.forgotten += len(oldest)
+
     def with_arm(self, newcomer: int) -> "PendingStore":
-        """A copy that knows that arms from this serial on are new: decisions made so far could not choose them."""
+        """A copy that knows that arms from this serial on are new: decisions made so far could not
+        choose them.
+        """
         copy = PendingStore(self.tag, self.limit)
         copy.made, copy.forgotten = self.made, self.forgotten
         copy.decisions = {
@@ -160,7 +184,10 @@ class PendingStore:
         return "was never made by this learner; give a decision that decide() or explore() returned"
 
     def to_json(self) -> dict[str, Any]:
-        """Everything but the limit as plain values. Decisions with the same baselines share them there."""
+        """Everything but the limit as plain values.
+
+        Decisions with the same baselines share them there.
+        """
         shared, which = self.shared_baselines()
         decisions = [pending[0] for pending in self.decisions.values()]
         rows = []
@@ -193,8 +220,8 @@ class PendingStore:
     def shared_baselines(self) -> tuple[list[Baseline], list[int | None]]:
         """The baselines that differ, and which of them each decision has.
 
-        They tell nothing of how decisions came to have them: in one object, in several after a restart, or in one that
-        also keeps numbers for decisions that had their feedback.
+        They tell nothing of how decisions came to have them: in one object, in several after a
+        restart, or in one that also keeps numbers for decisions that had their feedback.
         """
         places: dict[Any, int] = {}
         known: dict[int, int] = {}

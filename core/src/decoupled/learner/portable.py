@@ -1,9 +1,11 @@
 """A saved learner that moves to another home: a program, or an experiment of the decision service.
 
-What it has learned and its random stream move; pending decisions stay, because their feedback goes to the old home.
+What it has learned and its random stream move; pending decisions stay, because their feedback goes
+to the old home.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,7 +28,9 @@ from .saving import as_text as as_text
 
 
 class Saved(NamedTuple):
-    """A summary of a saved learner. `risk` and `drift` are None if it is not watched, and `labels` if it has none.
+    """A summary of a saved learner.
+
+    `risk` and `drift` are None if it is not watched, and `labels` if it has none.
 
     >>> import decoupled as dc
     >>> saved = described(dc.FTPL().start(arms=["a", "b"], seed=7).to_json())
@@ -44,7 +48,8 @@ class Saved(NamedTuple):
 
 
 def described(text: str | bytes) -> Saved:
-    """Read a saved learner without starting it, which may have to compile its policy; `StateError` if it is damaged.
+    """Read a saved learner without starting it, which may have to compile its policy; `StateError`
+    if it is damaged.
 
     >>> import decoupled as dc
     >>> described(dc.Ladder().start(arms=2, seed=7).to_json()).policy["name"]
@@ -64,7 +69,8 @@ def described(text: str | bytes) -> Saved:
 def without_pending(text: str | bytes, max_pending: int, *, renumbered: bool = False) -> str:
     """The state of a learner without its pending decisions, with room for `max_pending` new ones.
 
-    `renumbered` numbers its arms anew. If some were retired, confidence sequences, which use the old numbers, are dropped.
+    `renumbered` numbers its arms anew. If some were retired, confidence sequences, which use the
+    old numbers, are dropped.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
@@ -101,8 +107,9 @@ def unseen_arms(learner: Learner) -> list[Arm]:
 
 # A learner as text, with its pending decisions apart from it, as columns
 #
-# It is for callers that keep every decision anyway, such as a service with a log: of a pending decision they need only what
-# its row does not have. A hundred thousand of them are written and read in a fraction of the time of `to_json`.
+# It is for callers that keep every decision anyway, such as a service with a log: of a pending
+# decision they need only what its row does not have. A hundred thousand of them are written and
+# read in a fraction of the time of `to_json`.
 
 
 _NONE = -1  # no baseline
@@ -110,7 +117,9 @@ _FIELDS = len(Decision._fields) - 1
 
 
 def place_in_stream(learner: Learner) -> bytes:
-    """The position in the random stream. A log that has it for each decision can be checked draw by draw.
+    """The position in the random stream.
+
+    A log that has it for each decision can be checked draw by draw.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=3, seed=7)
@@ -122,9 +131,11 @@ def place_in_stream(learner: Learner) -> bytes:
 
 
 def to_columns(learner: Learner) -> tuple[dict[str, Any], Callable[[], dict[str, Any]]]:
-    """The learner without its pending decisions, and a function for what these have beyond the fields of `Decision`.
+    """The learner without its pending decisions, and a function for what these have beyond the
+    fields of `Decision`.
 
-    Both are copies, for later and for other threads. The first is for `as_text`, which takes longer if there are many arms.
+    Both are copies, for later and for other threads. The first is for `as_text`, which takes longer
+    if there are many arms.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
@@ -147,7 +158,7 @@ def _columns_of(parts: Parts) -> tuple[dict[str, Any], Callable[[], dict[str, An
     bare.forgotten = store.forgotten
     full = PendingStore(store.tag, store.limit)
     full.decisions = store.decisions.copy()
-    return to_content(parts._replace(pending_store=bare)), partial(_columns_of_pending, full)
+    return to_content(replace(parts, pending_store=bare)), partial(_columns_of_pending, full)
 
 
 def _columns_of_pending(pending_store: PendingStore) -> dict[str, Any]:
@@ -173,7 +184,8 @@ def _columns_of_pending(pending_store: PendingStore) -> dict[str, Any]:
 
 
 def from_columns(text: str, columns: dict[str, Any], chosen: Iterable[Sequence[Any]]) -> Learner:
-    """Restore the result of `to_columns`, the first as text; `chosen` has the fields of each pending decision after its id.
+    """Restore the result of `to_columns`, the first as text; `chosen` has the fields of each
+    pending decision after its id.
 
     The arm that the policy drew and the guardrail that replaced it may follow.
 

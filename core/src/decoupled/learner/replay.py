@@ -14,7 +14,9 @@ from .losses import LossRange
 from .policy_state import PolicyState
 
 RecordLike: TypeAlias = Sequence[Any] | Mapping[Any, Any]
-"""A row of a log: (explored arm, propensity, loss), or a mapping with the keys "explore", "propensity" and "loss"."""
+"""A row of a log: (explored arm, propensity, loss), or a mapping with the keys "explore",
+"propensity" and "loss".
+"""
 
 CALLER = 5  # the frames from `warnings.warn` to whoever called `Learner.replay`
 _NAMED = 10  # how many arms a warning names
@@ -24,7 +26,8 @@ _KEYS = {"explore", "propensity", "loss"}
 class Record(NamedTuple):
     """A record of a log: the place of an arm, its weight, and its loss on a scale from 0 to 1.
 
-    If it was judged, the loss is the label, None if there is none, and `rho` the probability with which there was to be one.
+    If it was judged, the loss is the label, None if there is none, and `rho` the probability with
+    which there was to be one.
     """
 
     arm: int
@@ -33,6 +36,13 @@ class Record(NamedTuple):
     context: Context | None = None
     judged: float | None = None
     rho: float = 1.0
+
+
+class LogToReplay(NamedTuple):
+    """The records of a log as a user gave them, and whether propensities of 1 alone are refused."""
+
+    records: list[Any]
+    must_be_randomised: bool
 
 
 def listed_records(records: Iterable[Any]) -> list[Any]:
@@ -61,13 +71,13 @@ def check_randomised(records: list[Record], arms: ArmNames, policy_state: Policy
         else f"all {len(records)} propensities are 1"
     )
     problem = (
-        f"records: {what}, with {len(arms)} arms: nothing was left to chance, so the estimate of an arm would "
-        "show how seldom it was tried, and an arm never tried would seem the best"
+        f"records: {what}, with {len(arms)} arms: nothing was left to chance, so the estimate of "
+        "an arm would show how seldom it was tried, and an arm never tried would seem the best"
     )
     remedy = (
-        "give the probability with which each arm was explored; if there was none, start without this log "
-        "(docs: In operation, A log without propensities); if every arm was seen in every round, pass "
-        "unrandomised=True"
+        "give the probability with which each arm was explored; if there was none, start without "
+        "this log (docs: In operation, A log without propensities); if every arm was seen in every "
+        "round, pass unrandomised=True"
     )
     raise ParameterError(Message(problem, remedy))
 
@@ -95,10 +105,14 @@ def checked_record(
     record: Any,
     arms: ArmNames,
     losses: LossRange,
-    labelled: bool,
     contexts: Contexts | None,
+    *,
+    labelled: bool,
 ) -> Record:
-    """Check a record; a learner with labels takes one that was judged, and a contextual policy its context."""
+    """Check a record.
+
+    A learner with labels takes one that was judged, and a contextual policy its context.
+    """
     known: Mapping[Any, Any] = record if isinstance(record, Mapping) else {}
     judged = known.get("judged") if labelled else None
     if judged is not None:
@@ -156,7 +170,8 @@ def _parts(place: int, record: Any) -> tuple[Any, Any, Any]:
 
 
 def _no_propensity(problem: str) -> ParameterError:
-    why = "a log without propensities cannot be replayed (docs: In operation, A log without propensities)"
+    where = "docs: In operation, A log without propensities"
+    why = f"a log without propensities cannot be replayed ({where})"
     return ParameterError(
         Message(problem, f"log the probability with which the arm was explored; {why}")
     )
