@@ -339,10 +339,8 @@ class LearnerCore:
         if watch is not None:
             watch.settle(key, loss, None if labelled is None else labelled.judgement)
         self._is_updating = False
-        if watch is not None:
-            self._serving.judge_incumbent()
         if parts.guard.has_rules:
-            self._serving.judge()
+            self._serving.judge_feedback()
 
     def expire(self, decision: Decision | str, loss: float) -> None:
         """Learn a loss on a scale from 0 to 1 that says nothing about the judge."""

@@ -196,7 +196,7 @@ class GuardrailState:
         state |= {name: getattr(self, name) for name in ("draws", "released", "next_look")}
         if self.released_in:
             state["released_in"] = [[segment, *seen] for segment, seen in self.released_in.items()]
-        if self.shown and not self.rules.drift:  # else it follows from the evidence of now
+        if self.shown:
             state["shown"] = [[segment, *seen] for segment, seen in self.shown.items()]
         if self.frozen is not None:
             state["frozen"] = self.frozen.tolist()

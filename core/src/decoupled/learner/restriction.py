@@ -45,7 +45,8 @@ class Restriction:
     def refill(self, state: State, places: Ints) -> None:
         """Copy what is learned of the arms at these places.
 
-        What is derived of each arm stays as it was. The policy's `init` fills it, and starts from the old rank order.
+        What is derived of each arm stays as it was. The policy's `init` fills it, and starts from
+        the old rank order.
         """
         if places is not self._places:
             arms = state.floats.shape[1]
