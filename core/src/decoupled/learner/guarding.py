@@ -106,6 +106,8 @@ class GuardedServing:
             return ()
         segment = WHOLE if watch.segments is None else at_hand
         _, shown = guard.shown.get(segment, (0, []))
+        if not shown:
+            return ()
         places, _ = parts.policy_state.serials.places(np.array(shown, np.int64))
         good: list[int] = places.tolist()
         return good
@@ -149,25 +151,24 @@ class GuardedServing:
         It says what was known at the last look. Looks cost more than observations, so they get
         rarer: if losses may drift, each comes before 2 % more were observed.
         """
-        from ..inference.comparisons import within
-        from ..inference.sums import share_of_segment
-
         parts = self._parts
         guard, rules, watch = parts.guard, parts.guard.rules, parts.watch
         if watch is None or rules.cheapest_within is None:
             return
-        share = 1.0
-        sequences = watch.sequences
-        if segment != WHOLE:
-            by_segment = watch.segments or {}
-            if segment not in by_segment:
-                return
-            sequences = by_segment[segment]
-            share = share_of_segment(1 + list(by_segment).index(segment))
+        by_segment = watch.segments or {}
+        sequences = watch.sequences if segment == WHOLE else by_segment.get(segment)
+        if sequences is None:
+            return
         observed = sequences.observed
         next_look, _ = guard.shown.get(segment, (0, []))
         if observed < max(next_look, 1):
             return
+        from ..inference.comparisons import within
+        from ..inference.sums import share_of_segment
+
+        share = 1.0
+        if segment != WHOLE:
+            share = share_of_segment(1 + list(by_segment).index(segment))
         margin = rules.cheapest_within / (parts.losses.high - parts.losses.low)
         good = within(sequences.sums, margin, rules.risk * share, drift=rules.drift).tolist()
         soon = observed + max(1, observed // LOOKS)
