@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from threading import Lock, get_ident, local
+from traceback import extract_stack
 from typing import TypeVar, TypeVarTuple
 from weakref import WeakValueDictionary
 
@@ -56,12 +57,12 @@ class Turns:
         """Run a call alone.
 
         Args:
-            call: the function to call; its name stands in the error of a call inside a call.
+            call: the function to call.
             *arguments: what it takes.
         """
         thread = get_ident()
         if self._owner == thread:
-            raise _reentry(call, self._kind)
+            raise _reentry(self._kind)
         with self._lock:
             # Python runs the handler of a signal after a call, or where a function or a round of a
             # loop begins. So this assignment is made before any handler runs, and `finally`
@@ -99,8 +100,9 @@ class Turns:
         self._on_fork(number)
 
 
-def _reentry(call: Callable[..., object], kind: str) -> ReentryError:
-    name = getattr(call, "__name__", "a call").lstrip("_")
+def _reentry(kind: str) -> ReentryError:
+    """The error of a call inside a call. It names the method that called `Turns.run`."""
+    name = extract_stack(limit=3)[0].name.lstrip("_")
     problem = (
         f"{name}(): this thread is inside another call of the same {kind}, so it would wait for "
         "itself; it was called by the handler of a signal, a finalizer or a callback"

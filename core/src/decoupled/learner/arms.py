@@ -123,10 +123,8 @@ def _checked(arms: Arms) -> Sequence[Arm]:
         try:
             count = operator.index(arms)  # type: ignore[arg-type]
         except TypeError:
-            rule, example = (
-                "must be a number or a list of names",
-                "for example 3, or ['a', 'b', 'c']",
-            )
+            rule = "must be a number or a list of names"
+            example = "for example 3, or ['a', 'b', 'c']"
             raise ArmError(f"arms = {shown(arms)}: {rule}; {example}") from None
         if count > MOST_ARMS:
             raise ArmError(f"arms = {shown(arms)}: must not exceed {MOST_ARMS:,}; check the number")
@@ -179,7 +177,8 @@ def checked_name(name: object, argument: str = "arms") -> Arm:
         return str.__str__(name)  # that of an enum is the name of its member
     if not isinstance(name, bool):
         try:
-            if (number := operator.index(name)).bit_length() <= MOST_BITS:  # type: ignore[arg-type]
+            number = operator.index(name)  # type: ignore[arg-type]
+            if number.bit_length() <= MOST_BITS:
                 return number
             raise ArmError(f"{argument}: {shown(name)} is too large for a name; use a string")
         except TypeError:

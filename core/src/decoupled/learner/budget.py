@@ -70,7 +70,8 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name, check in _CHECKS.items():
-            if (value := getattr(self, name)) is not None:
+            value = getattr(self, name)
+            if value is not None:
                 object.__setattr__(self, name, check(name, value))
         limited = self.total is not None or self.allowance is not None
         if limited and self.cost is None:
@@ -136,8 +137,10 @@ class Budget:
         >>> dc.Budget.from_dict(budget.to_dict()) == budget
         True
         """
-        cost = values.get("cost")
-        return cls(**{**values, "cost": dict(cost) if isinstance(cost, list) else cost})
+        limits = dict(values)
+        if isinstance(limits.get("cost"), list):
+            limits["cost"] = dict(limits["cost"])
+        return cls(**limits)
 
 
 def _per(name: str, value: object, example: str) -> tuple[Any, float]:
@@ -290,7 +293,8 @@ class Meter:
         return self._turns.run(self._decide, learner, _checked_available(learner, available))
 
     def _decide(self, learner: "Learner", available: list[Arm] | None) -> Decision | Served:
-        now, share = self._clock(), self.share(learner)
+        now = self._clock()
+        share = self.share(learner)
         limit = self.limit(learner.arms if available is None else available, now, share)
         if limit is not None:
             served = learner.exploit(available=available)
@@ -434,7 +438,8 @@ class Meter:
             return
         period = int(now // self.budget.allowance[1])
         if self._period is None or period > self._period:  # a clock that goes back begins no period
-            self._period, self.spent_in_period = period, Decimal(0)
+            self._period = period
+            self.spent_in_period = Decimal(0)
             self._first_spell = len(self._spells)
 
     def _spend(self, amount: Decimal, now: float) -> float:
@@ -481,7 +486,8 @@ class Meter:
 
         A spell that reaches into it counts in full.
         """
-        self._period, self._first_spell = None, len(self._spells)
+        self._period = None
+        self._first_spell = len(self._spells)
         allowance = self.budget.allowance
         if allowance is not None and self._spells:
             self._period = int(self._spells[-1].last // allowance[1])
@@ -513,7 +519,8 @@ class Meter:
         return self._turns.run(self._used, now, learner)
 
     def _used(self, now: float, learner: "Learner | None") -> dict[str, float]:
-        budget, found = self.budget, dict[str, float]()
+        budget = self.budget
+        found = dict[str, float]()
         if self.share() is not None:
             found["share"] = self.explored / max(self.decisions, 1)
         if budget.rate is not None:
@@ -547,16 +554,21 @@ class Meter:
         {'allowance': 1.0, 'above': 0}
         """
         later = Meter(budget, clock=self._clock, seed=self._coin)
-        later._tosses, later.spent, later.above = self._tosses, self.spent, self.above
+        later._tosses = self._tosses
+        later.spent = self.spent
+        later.above = self.above
         if (budget.share, budget.decided_share) == (self.budget.share, self.budget.decided_share):
-            later.decisions, later.explored = self.decisions, self.explored
+            later.decisions = self.decisions
+            later.explored = self.explored
         if budget.rate is not None and self.budget.rate is not None:
             later._times.extend(self._times)
         later._asides.update(self._asides)
         later._spells.extend(self._spells)
-        old, new = self.budget.allowance, budget.allowance
+        old = self.budget.allowance
+        new = budget.allowance
         if old is not None and new is not None and old[1] == new[1]:
-            later._period, later.spent_in_period = self._period, self.spent_in_period
+            later._period = self._period
+            later.spent_in_period = self.spent_in_period
             later._first_spell = self._first_spell
         else:
             later._find_period()
@@ -603,16 +615,13 @@ class Meter:
             rule = "does not say when money was spent, so another version wrote it"
             raise StateError(f"meter: {rule}; start another one with what is left of the budget")
         meter = cls(Budget.from_dict(values["budget"]), clock=clock, seed=values["coin"])
-        meter.decisions, meter.explored = values["decisions"], values["explored"]
-        meter._tosses, meter.above, meter._period = (
-            values["tosses"],
-            values["above"],
-            values["period"],
-        )
-        meter.spent, meter.spent_in_period = (
-            Decimal(values["spent"]),
-            Decimal(values["spent_in_period"]),
-        )
+        meter.decisions = values["decisions"]
+        meter.explored = values["explored"]
+        meter._tosses = values["tosses"]
+        meter.above = values["above"]
+        meter._period = values["period"]
+        meter.spent = Decimal(values["spent"])
+        meter.spent_in_period = Decimal(values["spent_in_period"])
         for first, last, amount in values["spells"]:
             meter._spells.append(Spell(first, last, Decimal(amount)))
         meter._first_spell = values["first_spell"]

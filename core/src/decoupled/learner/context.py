@@ -31,7 +31,8 @@ Segment: TypeAlias = tuple[str | None, ...]
 
 MOST_CHARACTERS = 1_000  # of a value that tells segments apart
 OTHERS: Segment = ("(other segments)",)
-_NO_SERIALS, _NO_VALUES = np.empty(0, np.int64), np.empty(0)
+_NO_SERIALS = np.empty(0, np.int64)
+_NO_VALUES = np.empty(0)
 
 
 class Encoder:
@@ -40,7 +41,9 @@ class Encoder:
     """
 
     def __init__(self, policy: ContextualDefinition, segments: list[Segment] | None = None) -> None:
-        self._fields, self._numbers, self._policy = policy.segments, policy.all_numbers, policy
+        self._fields = policy.segments
+        self._numbers = policy.all_numbers
+        self._policy = policy
         self._most = policy.max_segments
         self.segments = segments or []
         self._places = {each: place for place, each in enumerate(self.segments)}
@@ -56,7 +59,8 @@ class Encoder:
             raise ParameterError.of("context", given, rule, "for example {'subject': 'law'}")
         get: Any = given.get
         for name in self._policy.vectors:
-            if (value := get(name)) is not None:
+            value = get(name)
+            if value is not None:
                 given = {**given, **self._policy.spread(name, value)}
                 get = given.get
         numbers = [_number(name, get(name)) for name in self._numbers]
@@ -95,13 +99,17 @@ class Contexts:
         derive: Callable[[], None],
         segments: list[Segment] | None = None,
     ) -> None:
-        self.policy, self.encoder = policy, Encoder(policy, segments)
+        self.policy = policy
+        self.encoder = Encoder(policy, segments)
         self._places = policy.context_places
-        self._S, self._R = self._places.scalars, self._places.rows
-        self._state, self._derive = state, derive
+        self._S = self._places.scalars
+        self._R = self._places.rows
+        self._state = state
+        self._derive = derive
         # The record of the decision whose context the state has; None for any other.
         self._at_hand: Any = None
-        self._rungs, self._scalars = policy.rung_names, state.scalars
+        self._rungs = policy.rung_names
+        self._scalars = state.scalars
         self._given = _given(policy, state)
         self._chances = _chances(policy, state)
         first_weight = self._S.outer_weight
@@ -188,7 +196,8 @@ class Contexts:
         scalars[self._S.wanted] = segment
         if numbers:
             self._given[:] = numbers
-        scalars[self._S.entering], scalars[self._S.law_known] = 1.0, 0.0
+        scalars[self._S.entering] = 1.0
+        scalars[self._S.law_known] = 0.0
 
     def leave(self) -> None:
         """Enter the first segment: what is saved, or follows, must not depend on the context of the
@@ -224,7 +233,8 @@ class Contexts:
         state.
         """
         self.derive()
-        scalars, floats = self._scalars, self._state.floats
+        scalars = self._scalars
+        floats = self._state.floats
         room = scalars[_first_kept(self.policy) :].reshape(-1, self._places.width(floats.shape[1]))
         # The segment at hand, as the kernel `exchange` keeps it.
         count = len(self._places.kept_scalars)
@@ -240,7 +250,8 @@ class Contexts:
         """
         mine = self._kept()
         new = Contexts(self.policy, state, derive, self.encoder.segments)
-        arms, count = state.floats.shape[1], len(self._places.kept_scalars)
+        arms = state.floats.shape[1]
+        count = len(self._places.kept_scalars)
         kept_rows = len(self._places.kept_rows)
         theirs = state.scalars[_first_kept(self.policy) :].reshape(-1, self._places.width(arms))[
             : len(mine)
@@ -270,7 +281,8 @@ class Contexts:
 
     def restore(self, content: Any) -> None:
         """Restore the result of `to_json`; raise an error if it cannot be."""
-        segments, most = [tuple(each) for each in content["segments"]], self.policy.max_segments
+        segments = [tuple(each) for each in content["segments"]]
+        most = self.policy.max_segments
         fits = all(len(each) == len(self.policy.segments) for each in segments)
         if not fits or not all(
             x is None or isinstance(x, str) for x in chain.from_iterable(segments)
@@ -278,7 +290,8 @@ class Contexts:
             raise ParameterError("segments: cannot be; they were changed")
         if len(set(segments)) != len(segments) or len(segments) > most:
             raise ParameterError("segments: are too many or repeated; they were changed")
-        kept, current = unpack_floats(content["kept"]), content["current"]
+        kept = unpack_floats(content["kept"])
+        current = content["current"]
         size = self._places.width(self._state.floats.shape[1])
         sound = bool((np.abs(kept) < MISSING).all()) and len(kept) % size == 0
         if (

@@ -59,11 +59,6 @@ class DrawSetting:
     baseline: Recorded
     word: int | None
 
-    @property
-    def places(self) -> Ints | None:
-        """The places of the arms to choose from; None for all."""
-        return None if self.subset is None else self.subset.places
-
 
 class LearnerCore:
     """A learner without its lock and the arguments of its methods.
@@ -84,7 +79,9 @@ class LearnerCore:
 
     def _install(self, parts: Parts) -> None:
         """Go on with these parts."""
-        policy_state, pending_store, guard = parts.policy_state, parts.pending_store, parts.guard
+        policy_state = parts.policy_state
+        pending_store = parts.pending_store
+        guard = parts.guard
         self._is_updating = True
         policy_state.pending = pending_store.decisions
         pending_store.most = min(pending_store.limit, policy_state.most_pending)
@@ -137,13 +134,15 @@ class LearnerCore:
     def decide(self, request: Request) -> Decision:
         """Make a decision."""
         parts = self.parts
-        policy_state, pending_store = parts.policy_state, parts.pending_store
+        policy_state = parts.policy_state
+        pending_store = parts.pending_store
         has_room = len(pending_store.decisions) < pending_store.most
         if request is ANYTHING and self._is_plain and has_room:
             # Nearly always: nothing but the policy's draw makes the decision.
             baseline = policy_state.share_baseline() if policy_state.has_baselines else None
             exploit, explore, weight, propensity = policy_state.calls.decide()
-            number, names = pending_store.made + 1, parts.arms.names
+            number = pending_store.made + 1
+            names = parts.arms.names
             key = f"{pending_store.tag}-{number}"
             chance = None if isnan(propensity) else propensity  # NaN means unknown
             fields = key, policy_state.round, names[exploit], names[explore], chance, weight
@@ -152,22 +151,25 @@ class LearnerCore:
             pending_store.decisions[key] = decision, explore, None, baseline
             pending_store.made = number
             return decision
-        setting = self._enter(request, 1)
+        setting = self._prepare(request, 1)
         pending = self._draw(pending_store.made + 1, request, setting)
         if len(pending_store.decisions) < pending_store.most:
             pending_store.add(pending)
         else:
             self._replace_oldest([pending])
-        self._leave(setting)
+        if setting.subset is not None:  # it was drawn in a state of its own
+            policy_state.count_events(pending_store.made)
         return pending[0]
 
     def decide_often(self, request: Request, count: int) -> list[Decision]:
         """Make several decisions of one request."""
-        setting = self._enter(request, count)
-        first = self.parts.pending_store.made + 1
+        setting = self._prepare(request, count)
+        pending_store = self.parts.pending_store
+        first = pending_store.made + 1
         made = [self._draw(number, request, setting) for number in range(first, first + count)]
         self._replace_oldest(made)
-        self._leave(setting)
+        if setting.subset is not None:  # they were drawn in a state of their own
+            self.parts.policy_state.count_events(pending_store.made)
         return [pending[0] for pending in made]
 
     def exploit(self, request: Request) -> Served:
@@ -185,7 +187,7 @@ class LearnerCore:
         policy_state.count_events(parts.pending_store.made)
         return Served(parts.arms.names[exploit], parts.arms.names[drawn], guard)
 
-    def _enter(self, request: Request, count: int) -> DrawSetting:
+    def _prepare(self, request: Request, count: int) -> DrawSetting:
         """Prepare so many decisions of a request."""
         parts = self.parts
         policy_state = parts.policy_state
@@ -193,7 +195,8 @@ class LearnerCore:
             parts.arms.place(request.served.exploit)  # an error if it is no arm
         if parts.guard.has_rules:
             self._serving.sync_watch_if_needed()
-        self._settle_unlabelled_before(count)
+        if parts.labels is not None and parts.labels.judged:
+            self._settle_unlabelled_before(count)
         subset = self._subsets.find(request.available)
         parts.enter_context(request)
         shares_baseline = policy_state.has_baselines and policy_state.contexts is None
@@ -210,16 +213,14 @@ class LearnerCore:
             baseline = policy_state.read_baseline(subset.places, among)
         return DrawSetting(among, subset, baseline, word)
 
-    def _leave(self, setting: DrawSetting) -> None:
-        """Count the decisions that were drawn in a state of their own."""
-        if setting.subset is not None:
-            self.parts.policy_state.count_events(self.parts.pending_store.made)
-
     def _draw(self, number: int, request: Request, setting: DrawSetting) -> Pending:
         """The decision of this number, as it will be kept."""
         parts = self.parts
-        policy_state, names, among = parts.policy_state, parts.arms.names, setting.among
-        subset, baseline = setting.subset, setting.baseline
+        policy_state = parts.policy_state
+        names = parts.arms.names
+        among = setting.among
+        subset = setting.subset
+        baseline = setting.baseline
         exploit, explore, weight, propensity = among.calls.decide()
         key = f"{parts.pending_store.tag}-{number}"
         if subset is None:
@@ -248,7 +249,9 @@ class LearnerCore:
 
         With it, the arm that the policy drew and the guardrail, if one chose it.
         """
-        parts, served, places = self.parts, request.served, setting.places
+        parts = self.parts
+        served = request.served
+        places = None if setting.subset is None else setting.subset.places
         if served is not None:
             guarded = None if served.guard is None else (served.drawn, served.guard)
             return parts.arms.place(served.exploit), guarded
@@ -285,7 +288,8 @@ class LearnerCore:
         pending_store = self.parts.pending_store
         if self._only_learns and type(decision) is Decision:
             # Nearly always: the decision that `decide` made, which could choose any arm.
-            key, decisions = decision[0], pending_store.decisions
+            key = decision[0]
+            decisions = pending_store.decisions
             pending = decisions.get(key) if type(key) is str else None
             if pending is not None and pending[0] is decision and pending[2] is None:
                 self._is_updating = True
@@ -325,7 +329,8 @@ class LearnerCore:
     ) -> None:
         """Learn a loss on a scale from 0 to 1, and what it changes about the labels."""
         parts = self.parts
-        watch, key = parts.watch, pending[0].id
+        watch = parts.watch
+        key = pending[0].id
         parts.sync_watch()
         self._is_updating = True
         try:
@@ -334,7 +339,7 @@ class LearnerCore:
             self._is_updating = False
             raise
         del parts.pending_store.decisions[key]
-        if labelled is not None and parts.labels is not None:
+        if parts.labels is not None:
             parts.labels.note(key, labelled)
         if watch is not None:
             watch.settle(key, loss, None if labelled is None else labelled.judgement)
@@ -361,7 +366,9 @@ class LearnerCore:
     def replay(self, log: LogToReplay) -> int:
         """Learn from a log, of which all records are checked first."""
         parts = self.parts
-        policy_state, watch, labels = parts.policy_state, parts.watch, parts.labels
+        policy_state = parts.policy_state
+        watch = parts.watch
+        labels = parts.labels
         checked = [
             checked_record(
                 place,
@@ -395,7 +402,8 @@ class LearnerCore:
 
     def observe_judged(self, decision: Decision | str, feedback: JudgedFeedback) -> None:
         """Take what a judge says of a decision, its label, or both."""
-        parts, label = self.parts, feedback.label
+        parts = self.parts
+        label = feedback.label
         labels = parts.labels
         assert labels is not None
         pending = parts.pending_store.find(decision)
@@ -428,7 +436,8 @@ class LearnerCore:
 
     def _settle_unlabelled(self, key: str) -> None:
         """Learn from a decision whose label never came."""
-        labels, pending = self.parts.labels, self.parts.pending_store.decisions[key]
+        labels = self.parts.labels
+        pending = self.parts.pending_store.decisions[key]
         assert labels is not None
         labelled = labels.loss_without_label(pending[0])
         self._apply_feedback(pending, labelled.loss, labelled)
@@ -436,10 +445,9 @@ class LearnerCore:
     def _settle_unlabelled_before(self, count: int) -> None:
         """Learn from the decisions that await a label and make room for so many new ones."""
         labels = self.parts.labels
-        if labels is not None and labels.judged:
-            for key in self.parts.pending_store.oldest(count):
-                if key in labels.judged:
-                    self._settle_unlabelled(key)
+        for key in self.parts.pending_store.oldest(count):
+            if labels is not None and key in labels.judged:
+                self._settle_unlabelled(key)
 
     # Arms
 
@@ -471,7 +479,8 @@ class LearnerCore:
             return
         rules = parts.guard.rules
         rules.check_retiring(names)
-        arms, policy_state = parts.arms.without(gone), parts.policy_state.without(gone)
+        arms = parts.arms.without(gone)
+        policy_state = parts.policy_state.without(gone)
         guard = parts.guard.with_rules(rules.without(names))
         if guard.frozen is not None:
             guard.frozen = np.delete(guard.frozen, gone)

@@ -20,7 +20,8 @@ ARMS_FOR_EACH_OBSERVATION = 8
 
 def parts_with_rules(parts: Parts, rules: Guardrails) -> Parts:
     """The parts of a learner that gets other guardrails; an error if it cannot have them."""
-    policy_state, watch = parts.policy_state, parts.watch
+    policy_state = parts.policy_state
+    watch = parts.watch
     if rules.replace_arms and policy_state.policy.coupled:
         rule = (
             "plays the standard game and learns from the arm that is served, so another must not "
@@ -101,8 +102,12 @@ class GuardedServing:
     def _places_good_enough(self) -> Collection[int]:
         """The places of the arms that are known to be within the margin, in the context at hand."""
         parts = self._parts
-        guard, watch, at_hand = parts.guard, parts.watch, parts.segment
-        if guard.rules.cheapest_within is None or watch is None or guard.keeps_incumbent(at_hand):
+        guard = parts.guard
+        watch = parts.watch
+        if guard.rules.cheapest_within is None or watch is None:
+            return ()
+        at_hand = parts.segment
+        if guard.keeps_incumbent(at_hand):
             return ()
         segment = WHOLE if watch.segments is None else at_hand
         _, shown = guard.shown.get(segment, (0, []))
@@ -152,7 +157,9 @@ class GuardedServing:
         rarer: if losses may drift, each comes before 2 % more were observed.
         """
         parts = self._parts
-        guard, rules, watch = parts.guard, parts.guard.rules, parts.watch
+        guard = parts.guard
+        rules = parts.guard.rules
+        watch = parts.watch
         if watch is None or rules.cheapest_within is None:
             return
         by_segment = watch.segments or {}
@@ -176,12 +183,15 @@ class GuardedServing:
 
     def _judge_frozen(self) -> None:
         """Freeze the law of now, if an arm's mean beats that of the frozen law by the margin."""
-        losses, switch_margin = self._parts.losses, self._parts.guard.rules.switch_margin
+        losses = self._parts.losses
+        switch_margin = self._parts.guard.rules.switch_margin
         if switch_margin is None:
             return
         margin = switch_margin / (losses.high - losses.low)
-        guard, policy_state = self._parts.guard, self._parts.policy_state
-        law, form = guard.frozen, policy_state.form
+        guard = self._parts.guard
+        policy_state = self._parts.policy_state
+        law = guard.frozen
+        form = policy_state.form
         means = form.estimates(policy_state.state)
         rounds = 0.0 if form.cumulative is None else policy_state.state.scalars.item(ROUND) - 1.0
         if rounds > 0.0:
@@ -198,7 +208,9 @@ class GuardedServing:
         `changed` are the segments that got evidence.
         """
         parts = self._parts
-        guard, rules, watch = parts.guard, parts.guard.rules, parts.watch
+        guard = parts.guard
+        rules = parts.guard.rules
+        watch = parts.watch
         if rules.incumbent is None or watch is None:
             return
         if rules.by_segment:
@@ -221,7 +233,9 @@ class GuardedServing:
         from ..inference.verdicts import is_beaten
 
         parts = self._parts
-        guard, rules, watch = parts.guard, parts.guard.rules, parts.watch
+        guard = parts.guard
+        rules = parts.guard.rules
+        watch = parts.watch
         if watch is None:
             return
         judges = watch.judges_of_segments

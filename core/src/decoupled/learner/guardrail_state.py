@@ -105,7 +105,8 @@ class GuardrailState:
         by, and `segment` is that of the request.
         """
         rules = self.rules
-        if (pinned := _place(rules.pinned, arms, part)) is not None:
+        pinned = _place(rules.pinned, arms, part)
+        if pinned is not None:
             return pinned, "pinned"
         if rules.holdout > 0.0 or rules.floors:
             if key is None:
@@ -117,7 +118,8 @@ class GuardrailState:
         if self.keeps_incumbent(segment):
             incumbent = _place(rules.incumbent, arms, part)
             return (drawn, None) if incumbent is None else (incumbent, "incumbent")
-        if (cheapest := self._cheapest(good, arms, part)) is not None:
+        cheapest = self._cheapest(good, arms, part)
+        if cheapest is not None:
             return cheapest, "cheapest"
         if key is not None and serials is not None and self.frozen is not None:
             if part is None:
@@ -171,7 +173,8 @@ class GuardrailState:
     ) -> Floats:
         """The probability of serving each arm without a key, in a segment, given the policy's."""
         rules = self.rules
-        if (pinned := _place(rules.pinned, arms, part)) is not None:
+        pinned = _place(rules.pinned, arms, part)
+        if pinned is not None:
             return certain(pinned, len(arms))
         if self.keeps_incumbent(segment):
             served = _place(rules.incumbent, arms, part)
@@ -180,7 +183,8 @@ class GuardrailState:
         rest = law if served is None else certain(served, len(arms))
         fixed = np.zeros(len(arms))
         for name, least in [*rules.floors.items(), (rules.control, rules.holdout)]:
-            if (place := _place(name, arms, part)) is not None:
+            place = _place(name, arms, part)
+            if place is not None:
                 fixed[place] += least
         if rules.control is None and rules.holdout > 0.0:
             among = np.arange(len(arms)) if part is None else part
@@ -192,8 +196,12 @@ class GuardrailState:
         """Everything as plain values; nothing if there never was a rule."""
         if not self.rules and self.draws == 0:
             return {}
-        state: dict[str, Any] = {"rules": self.rules.to_dict()}
-        state |= {name: getattr(self, name) for name in ("draws", "released", "next_look")}
+        state: dict[str, Any] = {
+            "rules": self.rules.to_dict(),
+            "draws": self.draws,
+            "released": self.released,
+            "next_look": self.next_look,
+        }
         if self.released_in:
             state["released_in"] = [[segment, *seen] for segment, seen in self.released_in.items()]
         if self.shown:

@@ -208,7 +208,8 @@ class Guardrails:
             changes.setdefault("prices", None)  # they belong to that rule
         if "incumbent" in changes and changes["incumbent"] is None:
             changes.setdefault("by_segment", None)
-        none, given = vars(Guardrails()), dict[str, Any](changes)
+        none = vars(Guardrails())
+        given = dict[str, Any](changes)
         given |= {name: none.get(name) for name, value in given.items() if value is None}
         return replace(self, **given)
 
@@ -327,7 +328,9 @@ class Guardrails:
         values = {name: value for name, value in vars(self).items() if value != none[name]}
         for name in values.keys() & {"floors", "prices"}:
             values[name] = [list(pair) for pair in values[name].items()]
-        return values if not self.down else {**values, "down": list(self.down)}
+        if self.down:
+            values["down"] = list(self.down)
+        return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -341,9 +344,10 @@ class Guardrails:
         >>> dc.Guardrails.from_dict(rules.to_dict()) == rules
         True
         """
-        return cls(
-            **{**values, **{name: dict(values.get(name, [])) for name in ("floors", "prices")}}
-        )
+        rules = dict(values)
+        for name in ("floors", "prices"):
+            rules[name] = dict(rules.get(name, []))
+        return cls(**rules)
 
 
 def checked_guardrails(rules: object) -> Guardrails:

@@ -296,9 +296,15 @@ class Inference:
                 raise UnsupportedError(f"inference.judge(): {rule}")
             serials = [parts.policy_state.serials.id_at(place) for place in range(len(parts.arms))]
             return judge_report(
-                watch.judge, watch.judged, _names(watch, parts), serials, parts.losses,
-                waiting=watch.waiting, awaiting=len(parts.labels.judged), lam=parts.labels.lam,
-            )  # fmt: skip
+                watch.judge,
+                watch.judged,
+                _names(watch, parts),
+                serials,
+                parts.losses,
+                waiting=watch.waiting,
+                awaiting=len(parts.labels.judged),
+                lam=parts.labels.lam,
+            )
 
         return self._calls.query(question)
 

@@ -191,7 +191,8 @@ class Labelling:
 
         `sums` are not changed later.
         """
-        self.sums, self.missing = sums, missing
+        self.sums = sums
+        self.missing = missing
         self.lam, self.base = fit_line(sums)
 
     def ask(self, number: int, stream: bytes) -> LabelRequest:
@@ -209,7 +210,8 @@ class Labelling:
 
     def check(self, decision: Decision, judged: object, label: object) -> None:
         """Raise an error if this cannot be the feedback of a decision."""
-        key, judged_before = decision.id, decision.id in self.judged
+        key = decision.id
+        judged_before = decision.id in self.judged
         if judged is None and not judged_before:
             problem = (
                 f"decision {key!r}: was not judged, and a label alone would bias what is learned"
@@ -249,9 +251,12 @@ class Labelling:
         fallback = self.fed(label_request_of(decision), judged.loss, self.rules.missing)
         return Judgement(judged, None, fallback)
 
-    def note(self, key: str, learned: LabelledLoss) -> None:
-        """Note what was learned from the decision with this id, which awaits no label any more."""
-        if learned.sums is not self.sums or learned.missing != self.missing:
+    def note(self, key: str, learned: LabelledLoss | None) -> None:
+        """Note that the decision with this id awaits no label any more.
+
+        `learned` is what was learned from it; None if that says nothing about the judge.
+        """
+        if learned is not None and (learned.sums, learned.missing) != (self.sums, self.missing):
             self.set_sums(learned.sums, learned.missing)
         self.judged.pop(key, None)
 
@@ -289,7 +294,8 @@ class Labelling:
     def to_json(self) -> dict[str, Any]:
         """Everything but what decisions keep themselves, as plain values."""
         judged = [[key, *each] for key, each in self.judged.items()]
-        rules, sums = self.rules.to_dict(), list(self.sums)
+        rules = self.rules.to_dict()
+        sums = list(self.sums)
         return {"rules": rules, "sums": sums, "missing": self.missing, "judged": judged}
 
     @classmethod

@@ -2,9 +2,8 @@
 
 import os
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from ..base.arrays import Floats
 from ..base.files import write_atomically
@@ -37,6 +36,9 @@ from .request import ANYTHING, Request
 from .saving import from_text
 from .seeds import Key, Seed, key_text, randomness
 from .watching import WatchOptions
+
+if TYPE_CHECKING:  # loaded when a learner is watched
+    from .watch import Watch
 
 _Answer = TypeVar("_Answer")
 
@@ -269,18 +271,20 @@ class Learner:
         Raises:
             UnsupportedError: if the learner is not watched.
         """
-        core, run = self._core, self._turns.run
-        if core.parts.watch is None:
+        if self._core.parts.watch is None:
             raise not_watched()
         return Inference(
             WatchCalls(
-                query=partial(run, core.query_watch),
+                query=self._query_watch,
                 configure=self._configure_watch,
-                give_up=partial(run, core.give_up),
-                stop=partial(run, core.stop_watching),
-                loss_range=core.parts.losses,
+                give_up=self._give_up,
+                stop=self._stop_watching,
+                loss_range=self.loss_range,
             )
         )
+
+    def _query_watch(self, question: "Callable[[Watch, Parts], _Answer]") -> _Answer:
+        return self._turns.run(self._core.query_watch, question)
 
     def _configure_watch(self, patience: int, expired_loss: float | None) -> None:
         """Check the arguments of `Inference.configure`, and do it."""
@@ -289,6 +293,12 @@ class Learner:
             checked_patience(patience),
             self._scaled_expired_loss(expired_loss),
         )
+
+    def _give_up(self, decision: Decision | str) -> None:
+        self._turns.run(self._core.give_up, decision)
+
+    def _stop_watching(self) -> None:
+        self._turns.run(self._core.stop_watching)
 
     def _scaled_expired_loss(self, expired_loss: float | None) -> float | None:
         if expired_loss is None:

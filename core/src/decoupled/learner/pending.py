@@ -39,14 +39,18 @@ class RoundBaseline:
     def get(self) -> Baseline | None:
         """The baselines, None if all are 0. The first call must come before the state changes."""
         if self._compute is not None:
-            self._value, self._compute = self._compute(), None
+            self._value = self._compute()
+            self._compute = None
         return self._value
 
 
 def baseline_to_json(baseline: Baseline) -> list[Any]:
     """Baselines as plain values."""
     serials, values, free, kept = baseline
-    return [serials.tolist(), values.tolist(), free, *([sorted(kept.items())] if kept else [])]
+    content = [serials.tolist(), values.tolist(), free]
+    if kept:
+        content.append(sorted(kept.items()))
+    return content
 
 
 def baseline_from_json(content: list[Any]) -> Baseline:
@@ -162,7 +166,8 @@ class PendingStore:
         choose them.
         """
         copy = PendingStore(self.tag, self.limit)
-        copy.made, copy.forgotten = self.made, self.forgotten
+        copy.made = self.made
+        copy.forgotten = self.forgotten
         copy.decisions = {
             name: (decision, arm, newcomer if eligible is None else eligible, baseline)
             for name, (decision, arm, eligible, baseline) in self.decisions.items()
@@ -255,13 +260,12 @@ class PendingStore:
     def from_json(cls, content: dict[str, Any], limit: int) -> "PendingStore":
         """Restore the result of `to_json`."""
         pending_store = cls(content["tag"], limit)
-        pending_store.made, pending_store.forgotten = content["made"], content["forgotten"]
+        pending_store.made = content["made"]
+        pending_store.forgotten = content["forgotten"]
         shared = [baseline_from_json(each) for each in content["baselines"]]
-        fields, guarded, asked = (
-            len(Decision._fields),
-            content.get("guarded", {}),
-            content.get("asked", {}),
-        )
+        fields = len(Decision._fields)
+        guarded = content.get("guarded", {})
+        asked = content.get("asked", {})
         for record in content["pending"]:
             key = record[0]
             about = checked_label_request(asked[key]) if key in asked else None

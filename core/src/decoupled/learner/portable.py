@@ -216,10 +216,8 @@ def _restore_pending(
         if "asked" in columns:
             known = unpack_floats(columns["asked"]).reshape(-1, 4).tolist()
             asked = [checked_label_request(each) for each in known]
-        arms, baselines = (
-            unpack_ints(columns["arms"]).tolist(),
-            unpack_ints(columns["baseline"]).tolist(),
-        )
+        arms = unpack_ints(columns["arms"]).tolist()
+        baselines = unpack_ints(columns["baseline"]).tolist()
         rest = zip(numbers, arms, baselines, asked, chosen, strict=True)
         for place, (number, arm, baseline, about, fields) in enumerate(rest):
             name = f"{pending_store.tag}-{number}"

@@ -127,7 +127,8 @@ def checked_record(
         remedy = "log the probability with which the arm was explored"
         raise ParameterError.of(f"records[{place}].propensity", propensity, rule, remedy)
     try:
-        found, weight = arms.place(arm), 1.0 / chance
+        found = arms.place(arm)
+        weight = 1.0 / chance
         if contexts is not None:
             contexts.encoder.encode(context, new=False)
         if judged is None:

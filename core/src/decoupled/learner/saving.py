@@ -114,7 +114,8 @@ def restoring(
 
 
 def _restored(content: dict[str, Any], policy: Definition) -> Parts:
-    arms, losses = ArmNames.checked(content["arms"]), LossRange.checked(content["loss_range"])
+    arms = ArmNames.checked(content["arms"])
+    losses = LossRange.checked(content["loss_range"])
     state = _state(content, policy, len(arms))
     stream = np.zeros(2, np.uint64)
     stream[:] = [_whole("stream", int(word, 16), 0, 2**64 - 1) for word in content["stream"]]
@@ -160,9 +161,11 @@ def _state(content: dict[str, Any], policy: Definition, arms: int) -> State:
         raise StateError(f"state: {rule}; start anew and replay the log")
     rows = {name: _numbers(name, learned[name]) for name in layout.learned}
     for name, values in rows.items():  # before anything is made for so many arms
-        shape = (
-            (1,) if name in layout.scalars else (arms, arms) if name in layout.pairs else (arms,)
-        )
+        shape: tuple[int, ...] = (arms,)
+        if name in layout.scalars:
+            shape = (1,)
+        elif name in layout.pairs:
+            shape = (arms, arms)
         _check(name, f"{values.size} numbers", holds=values.shape == shape)
         counted = name in COUNTS or name in layout.ints or name in layout.pairs
         _check(name, "a negative number", holds=not counted or bool((values >= 0).all()))

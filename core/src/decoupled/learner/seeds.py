@@ -106,7 +106,9 @@ class KeyDraws:
     """
 
     def __init__(self, form: Definition, state: State, serials: Ints) -> None:
-        self._form, self._state, self._serials = form, state, serials
+        self._form = form
+        self._state = state
+        self._serials = serials
         self._secret = state.scalars.item(SECRET)
         self._calls = self._prepared()
 

@@ -414,10 +414,12 @@ class Watch:
         copy = shallow(self)
         copy.forget_law()
         for name in ("sequences", "trial", "judged", "judge", "lookout"):
-            if (own := getattr(self, name)) is not None:
+            own = getattr(self, name)
+            if own is not None:
                 setattr(copy, name, own.copy())
         for name in ("segments", "trials"):
-            if (by_place := getattr(self, name)) is not None:
+            by_place = getattr(self, name)
+            if by_place is not None:
                 setattr(copy, name, {place: each.copy() for place, each in by_place.items()})
         copy.unjudged = set(self.unjudged)
         return copy

@@ -47,7 +47,8 @@ def new_watch(parts: Parts, options: WatchOptions) -> "Watch":
     from .watch import Watch
 
     check_watchable(len(parts.arms))
-    serials, policy = parts.policy_state.serials, parts.policy_state.policy
+    serials = parts.policy_state.serials
+    policy = parts.policy_state.policy
     rules = None if parts.labels is None else parts.labels.rules
     sequences = Sequences(
         serials.n_ever,
@@ -132,7 +133,8 @@ def watch_for_alarms(parts: Parts, alarm_every: float) -> "Watch":
 
 def tell_watch(parts: Parts) -> None:
     """Tell the watch of a learner, if it has one, what it needs to know of the other parts."""
-    watch, policy_state = parts.watch, parts.policy_state
+    watch = parts.watch
+    policy_state = parts.policy_state
     if watch is None:
         return
     serials = policy_state.serials.ids(policy_state.everyone).tolist()
