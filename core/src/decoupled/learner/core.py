@@ -179,7 +179,6 @@ class LearnerCore:
         subset = self._subsets.find(request.available)
         places = None if subset is None else subset.places
         word = None if request.key is None else policy_state.keys.word(request.key)
-        self._serving.sync_watch_if_needed()
         parts.enter_context(request, new=False)
         drawn = policy_state.draw_exploited(places, word)
         exploit, guard = self._serving.choose(drawn, places, word)
@@ -193,8 +192,6 @@ class LearnerCore:
         policy_state = parts.policy_state
         if request.served is not None:
             parts.arms.place(request.served.exploit)  # an error if it is no arm
-        if parts.guard.has_rules:
-            self._serving.sync_watch_if_needed()
         if parts.labels is not None and parts.labels.judged:
             self._settle_unlabelled_before(count)
         subset = self._subsets.find(request.available)
@@ -495,7 +492,7 @@ class LearnerCore:
     def set_guardrails(self, rules: Guardrails) -> None:
         """Serve by other rules."""
         self._install(parts_with_rules(self.parts, rules))
-        self._serving.sync_watch_if_needed()
+        self.parts.sync_watch()
         self._serving.judge()
 
     def set_tag(self, tag: str) -> None:
@@ -526,7 +523,6 @@ class LearnerCore:
     def _look_at(self, request: Request) -> Ints | None:
         """Put a request where it is answered without a decision. Return the places of its arms."""
         subset = self._subsets.find(request.available)
-        self._serving.sync_watch_if_needed()
         self.parts.enter_context(request, new=False)
         return None if subset is None else subset.places
 

@@ -60,15 +60,6 @@ class GuardedServing:
 
     # The arm to serve
 
-    def sync_watch_if_needed(self) -> None:
-        """Keep what is watched of new decisions, if what is served depends on the evidence of now.
-
-        Then it depends on the decisions and their feedback alone, whatever else was asked. Call
-        this before entering a context.
-        """
-        if self._parts.guard.rules.cheapest_within is not None:
-            self._parts.sync_watch()
-
     def choose(self, drawn: int, places: Ints | None, word: int | None) -> tuple[int, str | None]:
         """The place of the arm to serve instead of the one drawn, and the guardrail that chose it.
 
