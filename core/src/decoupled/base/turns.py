@@ -51,7 +51,7 @@ class Turns:
         self._lock = Lock()
         self._owner = NOBODY
         self._has_failed = False  # whether a call is in progress, or the last one raised
-        _known[id(self)] = self
+        _turns_by_id[id(self)] = self
 
     def run(self, call: Callable[[*_Arguments], _Result], *arguments: *_Arguments) -> _Result:
         """Run a call alone.
@@ -118,14 +118,15 @@ class _Closed(local):
         self.turns: list[Turns] = []
 
 
-_known: "WeakValueDictionary[int, Turns]" = WeakValueDictionary()
+_turns_by_id: "WeakValueDictionary[int, Turns]" = WeakValueDictionary()
 _closed = _Closed()
 _forks = 0
 
 
 def _all() -> list[Turns]:
-    found = [reference() for reference in _known.valuerefs()]  # one step, which no thread enters
-    return [turns for turns in found if turns is not None]
+    references = _turns_by_id.valuerefs()  # a copy, made in one step that no thread enters
+    living = [reference() for reference in references]
+    return [turns for turns in living if turns is not None]
 
 
 def _close_all() -> None:

@@ -161,10 +161,10 @@ def listed_available(available: Iterable[Arm] | None) -> list[object] | None:
     """The available arms as a list, made before the lock is taken because the iterable may use the
     learner.
     """
-    some = None if available is None else listed("available", available)
-    if some == []:
+    names = None if available is None else listed("available", available)
+    if names == []:
         raise ArmError("available = []: names no arm; leave it out if every arm is available")
-    return some
+    return names
 
 
 def checked_name(name: object, argument: str = "arms") -> Arm:
@@ -222,8 +222,8 @@ class Serials(NamedTuple):
         if self.kept is None:
             return serials, np.arange(len(serials))
         places = np.searchsorted(self.kept, serials)
-        found = np.flatnonzero(self.kept[np.minimum(places, len(self.kept) - 1)] == serials)
-        return places[found], found
+        indices = np.flatnonzero(self.kept[np.minimum(places, len(self.kept) - 1)] == serials)
+        return places[indices], indices
 
     def first_from(self, serial: int) -> int:
         """The first place with this serial or a later one."""

@@ -95,7 +95,7 @@ class Budget:
 
     def __bool__(self) -> bool:
         """Whether there is any limit."""
-        return any(each is not None for each in vars(self).values())
+        return any(limit is not None for limit in vars(self).values())
 
     def cost_of(self, arm: Arm) -> float:
         """The declared price of exploring an arm; 0 if there is none.
@@ -109,8 +109,8 @@ class Budget:
         (1.0, 2.5)
         """
         if isinstance(self.cost, Mapping):
-            found = cast(Mapping[Arm, float], self.cost).get(arm)
-            return max(self.cost.values()) if found is None else found
+            cost = cast(Mapping[Arm, float], self.cost).get(arm)
+            return max(self.cost.values()) if cost is None else cost
         return self.cost or 0.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -122,7 +122,8 @@ class Budget:
         if isinstance(self.cost, Mapping):
             values["cost"] = tuple(list(pair) for pair in self.cost.items())
         return {
-            name: list(each) if isinstance(each, tuple) else each for name, each in values.items()
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
         }
 
     @classmethod
@@ -169,7 +170,7 @@ def _cost(name: str, value: object) -> float | dict[Arm, float]:
         return _amount(name, value)
     if not value:
         raise ParameterError.of(name, value, "names no arm", "give one number for all arms")
-    return {arm: _amount(f"{name}[{arm!r}]", each) for arm, each in value.items()}
+    return {arm: _amount(f"{name}[{arm!r}]", amount) for arm, amount in value.items()}
 
 
 def _allowance(name: str, value: object) -> tuple[float, float]:
@@ -520,23 +521,23 @@ class Meter:
 
     def _used(self, now: float, learner: "Learner | None") -> dict[str, float]:
         budget = self.budget
-        found = dict[str, float]()
+        used = dict[str, float]()
         if self.share() is not None:
-            found["share"] = self.explored / max(self.decisions, 1)
+            used["share"] = self.explored / max(self.decisions, 1)
         if budget.rate is not None:
-            found["rate"] = sum(now - budget.rate[1] < each for each in self._times)
+            used["rate"] = sum(now - budget.rate[1] < explored_at for explored_at in self._times)
         if budget.total is not None:
-            found["total"] = float(self.spent)
+            used["total"] = float(self.spent)
         if budget.allowance is not None:
             over = self._period is not None and int(now // budget.allowance[1]) > self._period
-            found["allowance"] = 0.0 if over else float(self.spent_in_period)
+            used["allowance"] = 0.0 if over else float(self.spent_in_period)
         if budget.cost is not None:
-            found["above"] = self.above
+            used["above"] = self.above
         if budget.decided_share is not None and learner is not None:
             alarm = learner.inference.alarm
-            found["decided"] = int(alarm is not None and alarm.decided is not None)
-            found["alarms"] = 0 if alarm is None else alarm.raised
-        return found
+            used["decided"] = int(alarm is not None and alarm.decided is not None)
+            used["alarms"] = 0 if alarm is None else alarm.raised
+        return used
 
     def with_budget(self, budget: Budget) -> "Meter":
         """The meter for another budget. What was spent stays spent; a new share counts from now on.
@@ -590,8 +591,8 @@ class Meter:
             "coin": self._coin,
             "tosses": self._tosses,
             "above": self.above,
-            "asides": [[key, str(each.amount), each.at] for key, each in self._asides.items()],
-            "spells": [[each.first, each.last, str(each.amount)] for each in self._spells],
+            "asides": [[key, str(aside.amount), aside.at] for key, aside in self._asides.items()],
+            "spells": [[spell.first, spell.last, str(spell.amount)] for spell in self._spells],
             "first_spell": self._first_spell,
         }
 
@@ -644,11 +645,11 @@ def _checked_available(learner: "Learner", available: Iterable[Arm] | None) -> l
     """The available arms as a list, each of them an arm of the learner; the limits ask for the
     prices of these.
     """
-    some = listed_available(available)
-    if some is None:
+    names = listed_available(available)
+    if names is None:
         return None
     arms = ArmNames(list(learner.arms))
-    return [arms.names[place] for place in arms.places(some).tolist()]
+    return [arms.names[place] for place in arms.places(names).tolist()]
 
 
 @lru_cache(1024)  # limits and prices are few, and every decision asks

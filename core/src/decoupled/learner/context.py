@@ -46,23 +46,23 @@ class Encoder:
         self._policy = policy
         self._most = policy.max_segments
         self.segments = segments or []
-        self._places = {each: place for place, each in enumerate(self.segments)}
+        self._places = {segment: place for place, segment in enumerate(self.segments)}
 
     def encode(self, context: Context | None, *, new: bool = True) -> tuple[int, list[float]]:
         """The number of a context's segment, and its numbers.
 
         Unless it may be `new`, it has the next number for now.
         """
-        given: object = {} if context is None else context
-        if type(given) is not dict and not isinstance(given, Mapping):  # the first is quicker
+        fields: object = {} if context is None else context
+        if type(fields) is not dict and not isinstance(fields, Mapping):  # the first is quicker
             rule = "must be a mapping from the names of fields to their values"
-            raise ParameterError.of("context", given, rule, "for example {'subject': 'law'}")
-        get: Any = given.get
+            raise ParameterError.of("context", fields, rule, "for example {'subject': 'law'}")
+        get: Any = fields.get
         for name in self._policy.vectors:
             value = get(name)
             if value is not None:
-                given = {**given, **self._policy.spread(name, value)}
-                get = given.get
+                fields = {**fields, **self._policy.spread(name, value)}
+                get = fields.get
         numbers = [_number(name, get(name)) for name in self._numbers]
         if not self._fields:
             return 0, numbers
@@ -165,10 +165,10 @@ class Contexts:
             count = 1 + len(self._given)
             self._put(int(numbers[0]), numbers[1:count])
             self._chances[:] = numbers[count:]
-            places, found = serials.places(record[0])
+            places, indices = serials.places(record[0])
             law = self._state.floats[self._R.outer_law]
             law[:] = -1.0
-            law[places] = record[1][found]
+            law[places] = record[1][indices]
             self._scalars[self._S.law_known] = 1.0
         self._at_hand = record
 
@@ -207,11 +207,11 @@ class Contexts:
         self._at_hand = None
         self._derive()
 
-    def copy_context(self, part: Ints, state: State) -> None:
+    def copy_context(self, places: Ints, state: State) -> None:
         """Put the context at hand into the state of a copy with some of the arms only."""
         _given(self.policy, state)[:] = self._given
         for mine, row in zip(self._advice, _advice_rows(self.policy, state), strict=True):
-            among = mine[part]
+            among = mine[places]
             row[:] = among / among.sum() if among.sum() > 0.0 else 0.0
 
     # What is kept of segments
@@ -274,16 +274,16 @@ class Contexts:
     def to_json(self) -> dict[str, Any]:
         """The segments as plain values."""
         return {
-            "segments": [list(each) for each in self.encoder.segments],
+            "segments": [list(segment) for segment in self.encoder.segments],
             "kept": pack_floats(self._kept().ravel()),
             "current": int(self._scalars[self._S.current]),
         }
 
     def restore(self, content: Any) -> None:
         """Restore the result of `to_json`; raise an error if it cannot be."""
-        segments = [tuple(each) for each in content["segments"]]
+        segments = [tuple(segment) for segment in content["segments"]]
         most = self.policy.max_segments
-        fits = all(len(each) == len(self.policy.segments) for each in segments)
+        fits = all(len(segment) == len(self.policy.segments) for segment in segments)
         if not fits or not all(
             x is None or isinstance(x, str) for x in chain.from_iterable(segments)
         ):
@@ -340,10 +340,10 @@ def checked_advice(
     advice: Advice | None, policy: ContextualDefinition, arms: ArmNames
 ) -> Floats | None:
     """The law of each adviser, zeros for those that say nothing; None if nobody says anything."""
-    given: object = advice
-    if given is not None and not isinstance(given, Mapping):
+    unchecked: object = advice
+    if unchecked is not None and not isinstance(unchecked, Mapping):
         rule = "must be a mapping from advisers to an arm, or to the probabilities of arms"
-        raise ParameterError.of("advice", given, rule, "for example {'router': 'small'}")
+        raise ParameterError.of("advice", unchecked, rule, "for example {'router': 'small'}")
     if not advice:
         return None
     laws = np.zeros((len(policy.advisers), len(arms)))

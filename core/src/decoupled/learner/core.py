@@ -166,11 +166,11 @@ class LearnerCore:
         setting = self._prepare(request, count)
         pending_store = self.parts.pending_store
         first = pending_store.made + 1
-        made = [self._draw(number, request, setting) for number in range(first, first + count)]
-        self._replace_oldest(made)
+        newest = [self._draw(number, request, setting) for number in range(first, first + count)]
+        self._replace_oldest(newest)
         if setting.subset is not None:  # they were drawn in a state of their own
             self.parts.policy_state.count_events(pending_store.made)
-        return [pending[0] for pending in made]
+        return [pending[0] for pending in newest]
 
     def exploit(self, request: Request) -> Served:
         """Draw an arm to serve without a decision."""
@@ -224,20 +224,20 @@ class LearnerCore:
             policy_state.kept_of = key
         else:
             exploit, explore = int(subset.places[exploit]), int(subset.places[explore])
-        guarded = why = asked = None
+        guarded = why = label_request = None
         if parts.guard.may_replace or setting.word is not None or request.served is not None:
             exploit, guarded = self._choose_exploited(exploit, request, setting)
         chance = None if isnan(propensity) else propensity  # NaN means unknown
         served = names[exploit] if request.is_exploiting else None
         fields = key, policy_state.round, served, names[explore], chance, weight
         if parts.labels is not None:
-            asked = parts.labels.ask(number, policy_state.stream.tobytes())
+            label_request = parts.labels.ask(number, policy_state.stream.tobytes())
         serial = policy_state.serials.id_at(explore)
         if policy_state.contexts is not None:
             baseline = policy_state.contexts.record(among.state, among.serials, serial)
             why = policy_state.contexts.why(among.state)
         eligible = None if subset is None else subset.ids
-        return make_decision(fields, guarded, why, asked), serial, eligible, baseline
+        return make_decision(fields, guarded, why, label_request), serial, eligible, baseline
 
     def _choose_exploited(
         self, drawn: int, request: Request, setting: DrawSetting
@@ -260,20 +260,20 @@ class LearnerCore:
         exploit, guard = self._serving.choose(drawn, places, setting.word)
         return exploit, None if guard is None else (parts.arms.names[drawn], guard)
 
-    def _replace_oldest(self, made: list[Pending]) -> None:
+    def _replace_oldest(self, newest: list[Pending]) -> None:
         """Wait for the feedback of decisions. If there is no room, forget the oldest ones."""
-        oldest = self.parts.pending_store.oldest(len(made))
+        oldest = self.parts.pending_store.oldest(len(newest))
         if oldest:
             self.parts.sync_watch()
-        self._replace_pending(oldest, made)
+        self._replace_pending(oldest, newest)
 
-    def _replace_pending(self, gone: list[str], made: list[Pending]) -> None:
+    def _replace_pending(self, gone: list[str], newest: list[Pending]) -> None:
         watch = self.parts.watch
         self._is_updating = True
-        self.parts.pending_store.replace(gone, made)
+        self.parts.pending_store.replace(gone, newest)
         if watch is not None:
-            if len(made) > 1:
-                watch.note_batch([pending[0].id for pending in made])
+            if len(newest) > 1:
+                watch.note_batch([pending[0].id for pending in newest])
             for key in gone:
                 watch.forget(key)
         self._is_updating = False

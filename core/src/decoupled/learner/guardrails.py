@@ -209,9 +209,9 @@ class Guardrails:
         if "incumbent" in changes and changes["incumbent"] is None:
             changes.setdefault("by_segment", None)
         none = vars(Guardrails())
-        given = dict[str, Any](changes)
-        given |= {name: none.get(name) for name, value in given.items() if value is None}
-        return replace(self, **given)
+        values = dict[str, Any](changes)
+        values |= {name: none.get(name) for name, value in values.items() if value is None}
+        return replace(self, **values)
 
     def check_arms(self, arms: ArmNames) -> None:
         """Raise an error if a rule names what is not an arm, or no arm is left available."""
@@ -314,10 +314,10 @@ class Guardrails:
     def _named(self) -> list[tuple[str, Arm]]:
         """Each arm that a rule names, with the rule."""
         alone = [(rule, getattr(self, rule)) for rule in ("pinned", "control", "incumbent")]
-        found = [(rule, name) for rule, name in alone if name is not None]
+        named = [(rule, name) for rule, name in alone if name is not None]
         for rule in ("floors", "prices", "down"):
-            found += [(rule, name) for name in getattr(self, rule)]
-        return found
+            named += [(rule, name) for name in getattr(self, rule)]
+        return named
 
     def to_dict(self) -> dict[str, Any]:
         """The rules as plain values, without those that have their defaults.

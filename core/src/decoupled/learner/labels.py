@@ -230,9 +230,9 @@ class Labelling:
             remedy = "send judged= alone; decision.label says whether one is wanted"
             raise FeedbackError(Message(problem, remedy))
 
-    def fed(self, asked: LabelRequest, judged: float, label: float | None) -> float:
+    def fed(self, request: LabelRequest, judged: float, label: float | None) -> float:
         """What is learned from a judged loss and perhaps a label, on a scale from 0 to 1."""
-        return self.rules.to_unit(asked.estimate(judged, label))
+        return self.rules.to_unit(request.estimate(judged, label))
 
     def loss_of(self, decision: Decision, judged: Judged, label: float | None) -> LabelledLoss:
         """What is learned from a decision with this judgement, and perhaps a label."""
@@ -268,12 +268,12 @@ class Labelling:
             assert record.loss is not None
             return self.rules.to_unit(record.loss)
         label = record.loss
-        found = self.fed(
+        loss = self.fed(
             LabelRequest(label is not None, record.rho, self.lam, self.base), record.judged, label
         )
         if label is not None:
             self.set_sums(with_label(self.sums, record.judged, label), self.missing)
-        return found
+        return loss
 
     def overdue(self, made: int) -> list[str]:
         """The ids of decisions whose label is overdue when so many are made, oldest first."""
@@ -281,9 +281,9 @@ class Labelling:
             return []
         numbers = sorted((number_of(key), key) for key in self.judged)
         last = made - self.rules.deadline
-        found = [key for number, key in numbers if number <= last]
+        overdue = [key for number, key in numbers if number <= last]
         self.next_due = numbers[0][0] + self.rules.deadline  # of the first that is not settled yet
-        return found
+        return overdue
 
     def expect(self, key: str, judged: Judged) -> None:
         """Await the label of a decision; this may be repeated."""
@@ -293,7 +293,7 @@ class Labelling:
 
     def to_json(self) -> dict[str, Any]:
         """Everything but what decisions keep themselves, as plain values."""
-        judged = [[key, *each] for key, each in self.judged.items()]
+        judged = [[key, *said] for key, said in self.judged.items()]
         rules = self.rules.to_dict()
         sums = list(self.sums)
         return {"rules": rules, "sums": sums, "missing": self.missing, "judged": judged}
@@ -302,8 +302,8 @@ class Labelling:
     def from_json(cls, content: dict[str, Any]) -> "Labelling":
         """Restore the result of `to_json`."""
         count, s, g, ss, sg = (
-            check_number("sums", each, _CHANGED, at_least=0.0, at_most=1e15)
-            for each in content["sums"]
+            check_number("sums", number, _CHANGED, at_least=0.0, at_most=1e15)
+            for number in content["sums"]
         )
         missing = whole_number("missing", content["missing"], 0, _CHANGED)
         labelling = cls(Labels(**content["rules"]), (count, s, g, ss, sg), missing)

@@ -110,11 +110,16 @@ class Learner:
             self._core.set_guardrails(checked_guardrails(guardrails))
 
     def _begin(self, core: LearnerCore) -> None:
+        """Run this core."""
         self._core = core
+        # Methods that nearly every call takes. It costs time to look them up and bind them anew.
+        self._decide = core.decide
+        self._observe = core.observe
         self._turns = Turns(type(self).__name__, recover=core.recover, on_fork=core.note_fork)
 
     @classmethod
     def _with_core(cls, core: LearnerCore) -> Self:
+        """A learner that runs this core."""
         learner = object.__new__(cls)
         learner._begin(core)
         return learner
@@ -392,7 +397,7 @@ class Learner:
                 key=None if key is None else key_text(key),
             )
         if count is None:
-            return self._turns.run(self._core.decide, request)
+            return self._turns.run(self._decide, request)
         number = whole_number("count", count, 1, "leave it out for a single decision")
         limit = self._core.parts.pending_store.limit
         if number > limit:
@@ -437,7 +442,7 @@ class Learner:
         request = Request(
             context=context, advice=advice, available=listed_available(available), served=served
         )
-        return self._turns.run(self._core.decide, request)
+        return self._turns.run(self._decide, request)
 
     def explore(
         self,
@@ -464,7 +469,7 @@ class Learner:
         request = Request(
             context=context, available=listed_available(available), is_exploiting=False
         )
-        return self._turns.run(self._core.decide, request)
+        return self._turns.run(self._decide, request)
 
     def exploit(
         self,
@@ -553,10 +558,10 @@ class Learner:
         >>> learner.observe(prompt, loss=120)
         >>> learner.observe(late.id, reward=200)
         """
-        core = self._core
-        if core.parts.labels is not None:
+        parts = self._core.parts
+        if parts.labels is not None:
             feedback = self._judged_feedback(loss, reward, preference, judged, position)
-            self._turns.run(core.observe_judged, decision, feedback)
+            self._turns.run(self._core.observe_judged, decision, feedback)
             return
         if judged is not None or position is not None:
             name = "position" if judged is None else "judged"
@@ -564,10 +569,10 @@ class Learner:
             remedy = "give loss=, or start it with labels=dc.Labels(share=0.1)"
             raise ParameterError(f"{name}: {rule}; {remedy}")
         if preference is None:
-            self._turns.run(core.observe, decision, core.parts.losses.scaled(loss, reward))
+            self._turns.run(self._observe, decision, parts.losses.scaled(loss, reward))
             return
         preferred = self._scaled_preference(preference, loss, reward)
-        self._turns.run(core.observe_preference, decision, preferred)
+        self._turns.run(self._core.observe_preference, decision, preferred)
 
     def _judged_feedback(
         self,
@@ -598,8 +603,8 @@ class Learner:
         with it.
         """
         if loss is not None or reward is not None:
-            given = "loss" if loss is not None else "reward"
-            raise LossError(Message(f"preference, {given}: both were given", "give one of them"))
+            name = "loss" if loss is not None else "reward"
+            raise LossError(Message(f"preference, {name}: both were given", "give one of them"))
         _refuse_coupled(self.policy, "preference", "a decision has one arm; use")
         losses = self._core.parts.losses
         return losses.scaled(preference_loss(preference, losses))

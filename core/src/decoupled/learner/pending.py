@@ -79,16 +79,16 @@ def make_decision(
     fields: tuple[str, int, Arm | None, Arm, float | None, float],
     guarded: tuple[Arm, str] | None,
     why: tuple[Any, ...] | None,
-    asked: LabelRequest | None,
+    label_request: LabelRequest | None,
 ) -> Decision:
     """A decision, perhaps with what the policy drew and the guardrail's name, `Contexts.why`, or
     about its label.
     """
-    if guarded is None and why is None and asked is None:
+    if guarded is None and why is None and label_request is None:
         return new_decision(Decision, fields)
     if why is None:
-        return GuardedDecision.from_fields(fields, guarded, asked)
-    return ContextualDecision.from_fields(fields, guarded, asked, why)
+        return GuardedDecision.from_fields(fields, guarded, label_request)
+    return ContextualDecision.from_fields(fields, guarded, label_request, why)
 
 
 def checked_label_request(content: Any) -> LabelRequest:
@@ -111,9 +111,9 @@ class PendingDecisions(tuple[Decision, ...]):
     @classmethod
     def of(cls, pending_store: "PendingStore") -> "PendingDecisions":
         """The decisions that a learner waits for now."""
-        found = cls(each[0] for each in pending_store.decisions.values())
-        found.forgotten = pending_store.forgotten
-        return found
+        decisions = cls(pending[0] for pending in pending_store.decisions.values())
+        decisions.forgotten = pending_store.forgotten
+        return decisions
 
 
 class PendingStore:
@@ -152,13 +152,13 @@ class PendingStore:
         self.decisions[pending[0].id] = pending
         self.made += 1
 
-    def replace(self, oldest: list[str], made: list[Pending]) -> None:
+    def replace(self, oldest: list[str], newest: list[Pending]) -> None:
         """Forget the decisions with these ids, and wait for the feedback of others."""
-        for pending in made:
+        for pending in newest:
             self.decisions[pending[0].id] = pending
         for key in oldest:
             del self.decisions[key]
-        self.made += len(made)
+        self.made += len(newest)
         self.forgotten += len(oldest)
 
     def with_arm(self, newcomer: int) -> "PendingStore":
@@ -205,21 +205,23 @@ class PendingStore:
             "tag": self.tag,
             "made": self.made,
             "forgotten": self.forgotten,
-            "baselines": [baseline_to_json(each) for each in shared],
+            "baselines": [baseline_to_json(baseline) for baseline in shared],
             "pending": rows,
         }
         guarded = {
-            each.id: [each.drawn, each.guard] for each in decisions if each.guard is not None
+            decision.id: [decision.drawn, decision.guard]
+            for decision in decisions
+            if decision.guard is not None
         }
         if guarded:
             content["guarded"] = guarded
-        asked = {
-            each.id: list(each.label_request)
-            for each in decisions
-            if each.label_request is not None
+        label_requests = {
+            decision.id: list(decision.label_request)
+            for decision in decisions
+            if decision.label_request is not None
         }
-        if asked:
-            content["asked"] = asked
+        if label_requests:
+            content["asked"] = label_requests
         return content
 
     def shared_baselines(self) -> tuple[list[Baseline], list[int | None]]:
@@ -229,7 +231,7 @@ class PendingStore:
         restart, or in one that also keeps numbers for decisions that had their feedback.
         """
         places: dict[Any, int] = {}
-        known: dict[int, int] = {}
+        place_of: dict[int, int] = {}
         shared: list[Baseline] = []
         which: list[int | None] = []
         for decision, explored, _, held in self.decisions.values():
@@ -237,7 +239,7 @@ class PendingStore:
             if baseline is None:
                 which.append(None)
                 continue
-            place = known.get(id(baseline))
+            place = place_of.get(id(baseline))
             if place is None:
                 serials, values, free, kept = baseline
                 same: Any = decision.round, serials.tobytes(), values.tobytes(), free, bool(kept)
@@ -247,7 +249,7 @@ class PendingStore:
                         explored,
                         tuple(kept[explored]),
                     )  # of this decision, such as its context
-                place = known[id(baseline)] = places.setdefault(same, len(shared))
+                place = place_of[id(baseline)] = places.setdefault(same, len(shared))
                 if place == len(shared):
                     shared.append((serials, values, free, {}))
             for key in (decision.id, explored):
@@ -262,16 +264,18 @@ class PendingStore:
         pending_store = cls(content["tag"], limit)
         pending_store.made = content["made"]
         pending_store.forgotten = content["forgotten"]
-        shared = [baseline_from_json(each) for each in content["baselines"]]
+        shared = [baseline_from_json(baseline) for baseline in content["baselines"]]
         fields = len(Decision._fields)
         guarded = content.get("guarded", {})
-        asked = content.get("asked", {})
+        label_requests = content.get("asked", {})
         for record in content["pending"]:
             key = record[0]
-            about = checked_label_request(asked[key]) if key in asked else None
-            decision = make_decision(record[:fields], guarded.get(key), None, about)
+            label_request = (
+                checked_label_request(label_requests[key]) if key in label_requests else None
+            )
+            decision = make_decision(record[:fields], guarded.get(key), None, label_request)
             arm, eligible, *place = record[fields:]
-            some = tuple(eligible) if isinstance(eligible, list) else eligible
+            eligible_arms = tuple(eligible) if isinstance(eligible, list) else eligible
             baseline = shared[place[0]] if place else None
-            pending_store.decisions[decision.id] = decision, arm, some, baseline
+            pending_store.decisions[decision.id] = decision, arm, eligible_arms, baseline
         return pending_store

@@ -62,8 +62,8 @@ def described(text: str | bytes) -> Saved:
         watch = content.get("watch", {}).get("sequences", {})
         names = content["arms"]
         arms = list(range(names)) if isinstance(names, int) else list(names)
-        known = watch.get("risk"), watch.get("drift"), content.get("labels", {}).get("rules")
-        return Saved(content["policy"], arms, (low, high), rules, *known)
+        watched = watch.get("risk"), watch.get("drift"), content.get("labels", {}).get("rules")
+        return Saved(content["policy"], arms, (low, high), rules, *watched)
 
 
 def without_pending(text: str | bytes, max_pending: int, *, renumbered: bool = False) -> str:
@@ -165,21 +165,23 @@ def _columns_of_pending(pending_store: PendingStore) -> dict[str, Any]:
     start = len(pending_store.tag) + 1
     shared, which = pending_store.shared_baselines()
     pending = list(pending_store.decisions.values())
-    asked = [each[0].label_request for each in pending]
-    with_labels = bool(asked) and asked[0] is not None
+    label_requests = [entry[0].label_request for entry in pending]
+    with_labels = bool(label_requests) and label_requests[0] is not None
     columns: dict[str, Any] = {
         "numbers": pack_ints(
             np.array([int(key[start:]) for key in pending_store.decisions], np.int64)
         ),
-        "arms": pack_ints(np.array([each[1] for each in pending], np.int64)),
-        "covered": [(place, each[2]) for place, each in enumerate(pending) if each[2] is not None],
-        "baselines": [baseline_to_json(each) for each in shared],
+        "arms": pack_ints(np.array([entry[1] for entry in pending], np.int64)),
+        "covered": [
+            (place, entry[2]) for place, entry in enumerate(pending) if entry[2] is not None
+        ],
+        "baselines": [baseline_to_json(baseline) for baseline in shared],
         "baseline": pack_ints(
-            np.array([_NONE if each is None else each for each in which], np.int64)
+            np.array([_NONE if place is None else place for place in which], np.int64)
         ),
     }
     if with_labels:
-        columns["asked"] = pack_floats(np.array(asked, np.float64).ravel())
+        columns["asked"] = pack_floats(np.array(label_requests, np.float64).ravel())
     return columns
 
 
@@ -206,23 +208,23 @@ def _restore_pending(
     pending_store = parts.pending_store
     contexts = parts.policy_state.contexts
     with restoring("state of its pending decisions", "give what was written"):
-        shared: list[Any] = [baseline_from_json(each) for each in columns["baselines"]]
+        shared: list[Any] = [baseline_from_json(baseline) for baseline in columns["baselines"]]
         shared.append(None)  # the place of _NONE
         eligible = {
             place: tuple(x) if isinstance(x, list) else x for place, x in columns["covered"]
         }
         numbers = unpack_ints(columns["numbers"]).tolist()
-        asked: list[LabelRequest | None] = [None] * len(numbers)
+        label_requests: list[LabelRequest | None] = [None] * len(numbers)
         if "asked" in columns:
-            known = unpack_floats(columns["asked"]).reshape(-1, 4).tolist()
-            asked = [checked_label_request(each) for each in known]
+            rows = unpack_floats(columns["asked"]).reshape(-1, 4).tolist()
+            label_requests = [checked_label_request(row) for row in rows]
         arms = unpack_ints(columns["arms"]).tolist()
         baselines = unpack_ints(columns["baseline"]).tolist()
-        rest = zip(numbers, arms, baselines, asked, chosen, strict=True)
-        for place, (number, arm, baseline, about, fields) in enumerate(rest):
+        entries = zip(numbers, arms, baselines, label_requests, chosen, strict=True)
+        for place, (number, arm, baseline, label_request, fields) in enumerate(entries):
             name = f"{pending_store.tag}-{number}"
             guarded: Any = fields[_FIELDS:] if len(fields) > _FIELDS else None
-            decision = make_decision((name, *fields[:_FIELDS]), guarded, None, about)
+            decision = make_decision((name, *fields[:_FIELDS]), guarded, None, label_request)
             if contexts is not None:
                 contexts.check(shared[baseline])
             pending_store.decisions[name] = decision, arm, eligible.get(place), shared[baseline]
@@ -248,7 +250,7 @@ def _diagnostics_of(parts: Parts) -> dict[str, float]:
     policy_state = parts.policy_state
     names = policy_state.layout.all_scalars
     scalars = policy_state.state.scalars[: len(names)].tolist()
-    found = dict(zip(names, scalars, strict=True))
+    numbers = dict(zip(names, scalars, strict=True))
     for rung, weight in policy_state.form.rung_weights(policy_state.state).items():
-        found[f"weight of {rung}"] = weight
-    return found
+        numbers[f"weight of {rung}"] = weight
+    return numbers

@@ -91,9 +91,9 @@ def warn_of_unseen(records: list[Record], arms: ArmNames, policy_state: PolicySt
     if unseen.any():
         names = [arms.names[place] for place in np.flatnonzero(unseen).tolist()]
         listed = ", ".join(repr(name) for name in names[:_NAMED])
-        rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         one = len(names) == 1
-        never = f"arm {listed} never occurs" if one else f"arms {listed}{rest} never occur"
+        never = f"arm {listed} never occurs" if one else f"arms {listed}{more} never occur"
         has, may, it = ("has", "it may", "it") if one else ("have", "they may", "them")
         problem = f"records: {never} and {has} no loss on record, so {may} be exploited at once"
         remedy = f"start without {it}, replay, then bring {it} in with add_arms()"
@@ -113,12 +113,12 @@ def checked_record(
 
     A learner with labels takes one that was judged, and a contextual policy its context.
     """
-    known: Mapping[Any, Any] = record if isinstance(record, Mapping) else {}
-    judged = known.get("judged") if labelled else None
+    fields: Mapping[Any, Any] = record if isinstance(record, Mapping) else {}
+    judged = fields.get("judged") if labelled else None
     if judged is not None:
-        record = {"loss": None, **known}
+        record = {"loss": None, **fields}
     arm, propensity, loss = _parts(place, record)
-    context = known.get("context")
+    context = fields.get("context")
     if is_missing(propensity):
         raise _no_propensity(f"records[{place}].propensity = {shown(propensity)}: is missing")
     chance = as_float(propensity)
@@ -127,16 +127,16 @@ def checked_record(
         remedy = "log the probability with which the arm was explored"
         raise ParameterError.of(f"records[{place}].propensity", propensity, rule, remedy)
     try:
-        found = arms.place(arm)
+        place_of_arm = arms.place(arm)
         weight = 1.0 / chance
         if contexts is not None:
             contexts.encoder.encode(context, new=False)
         if judged is None:
             missing = "leave out records without a loss"
-            return Record(found, weight, losses.scaled_as("loss", loss, missing), context)
+            return Record(place_of_arm, weight, losses.scaled_as("loss", loss, missing), context)
         said = losses.scaled_as("judged", judged)
         label = None if loss is None else losses.scaled_as("loss", loss)
-        return Record(found, weight, label, context, said, _label_probability(known))
+        return Record(place_of_arm, weight, label, context, said, _label_probability(fields))
     except (ArmError, LossError, ParameterError) as error:
         raise error.within(f"records[{place}]") from None
 

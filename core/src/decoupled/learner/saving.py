@@ -134,7 +134,7 @@ def _restored(content: dict[str, Any], policy: Definition) -> Parts:
         _whole("released_in", look, 0)
     for segment, (next_look, ids) in guard.shown.items():
         is_whole = type(segment) is int and type(next_look) is int
-        _check("shown", segment, holds=is_whole and all(type(each) is int for each in ids))
+        _check("shown", segment, holds=is_whole and all(type(serial) is int for serial in ids))
     law = guard.frozen
     if law is not None:
         _check(
@@ -145,8 +145,8 @@ def _restored(content: dict[str, Any], policy: Definition) -> Parts:
     policy_state = PolicyState(policy, state, stream, serials)
     if policy_state.contexts is not None:
         policy_state.contexts.restore(content["context"])
-        for each in pending_store.decisions.values():
-            policy_state.contexts.check(each[3])
+        for pending in pending_store.decisions.values():
+            policy_state.contexts.check(pending[3])
     labels = Labelling.from_json(content["labels"]) if "labels" in content else None
     watch = _watch(content, pending_store, serials.n_ever)
     _check("watch", "its labels", holds=watch is None or (watch.judge is None) == (labels is None))
@@ -222,7 +222,7 @@ def _check_waiting(
         _check(
             "baselines",
             serials,
-            holds=all(_whole("baselines", each, 0, n_ever - 1) >= 0 for each in serials),
+            holds=all(_whole("baselines", serial, 0, n_ever - 1) >= 0 for serial in serials),
         )
         _check("baselines", values, holds=_numbers("baselines", values).shape == (len(serials),))
         _check("baselines", free, holds=isinstance(free, bool) or free == LAW)
@@ -251,7 +251,7 @@ def _check_pending(pending: Pending, now: int, n_ever: int) -> None:
         _check(
             "pending",
             eligible,
-            holds=serial in [_whole("pending", each, 0, n_ever - 1) for each in eligible],
+            holds=serial in [_whole("pending", arm, 0, n_ever - 1) for arm in eligible],
         )
     elif eligible is not None:
         _check("pending", eligible, holds=serial < _whole("pending", eligible, 1, n_ever))
@@ -263,8 +263,8 @@ def _watch(content: dict[str, Any], pending_store: PendingStore, n_ever: int) ->
     from .watch import Watch
 
     watch = Watch.from_json(content["watch"])
-    for each in watch.all_sequences():
-        _check("watch", each, holds=each.count == n_ever)
+    for sequences in watch.all_sequences():
+        _check("watch", sequences, holds=sequences.count == n_ever)
     # Not those that are pending here: columns bring these later.
     _check("watch", "its decisions", holds=all(isinstance(key, str) for key in watch.before))
     places = [*(watch.segments or {}), *(watch.trials or {})]
@@ -281,8 +281,8 @@ def _watch(content: dict[str, Any], pending_store: PendingStore, n_ever: int) ->
             "watch", key, holds=isinstance(key, str) and (seen is None or _is_kept(seen, n_ever))
         )
     for key, ((loss, position), label, back) in watch.judgements.items():
-        known = (loss, 0.5 if label is None else label, 0.5 if back is None else back)
-        holds = all(0.0 <= each <= 1.0 for each in known) and (
+        losses = (loss, 0.5 if label is None else label, 0.5 if back is None else back)
+        holds = all(0.0 <= value <= 1.0 for value in losses) and (
             position is None or -1.0 <= position <= 1.0
         )
         _check("watch", key, holds=isinstance(key, str) and holds)
@@ -290,12 +290,12 @@ def _watch(content: dict[str, Any], pending_store: PendingStore, n_ever: int) ->
 
 
 def _is_kept(seen: "Observation", n_ever: int) -> bool:
-    explore, weight, loss, exploit, some, law, rho = seen
-    arms = some if isinstance(some, tuple) else (len(some or ()) - 1,)
+    explore, weight, loss, exploit, available, law, rho = seen
+    arms = available if isinstance(available, tuple) else (len(available or ()) - 1,)
     all_arms = (explore, 0 if exploit is None else exploit, *arms)
     return (
         all(type(arm) is int and 0 <= arm < n_ever for arm in all_arms)
-        and explore in (some or ())
+        and explore in (available or ())
         and (weight is None or 0.0 < weight < 1e100)
         and (math.isnan(loss) or 0.0 <= loss <= 1.0)
         and 0.0 < rho <= 1.0

@@ -121,7 +121,7 @@ class KeyDraws:
         draw = self._form.keyed(self._state)
         # Under a debugger they are plain functions.
         hashing, serving = (
-            getattr(each, "shipped", lambda: None)() for each in (key_word, draw.function)
+            getattr(function, "shipped", lambda: None)() for function in (key_word, draw.function)
         )
         if hashing is None or serving is None:
             return None
