@@ -179,7 +179,6 @@ class LearnerCore:
         subset = self._subsets.find(request.available)
         places = None if subset is None else subset.places
         word = None if request.key is None else policy_state.keys.word(request.key)
-        self._serving.sync_watch_if_needed()
         parts.enter_context(request, new=False)
         drawn = policy_state.draw_exploited(places, word)
         exploit, guard = self._serving.choose(drawn, places, word)
@@ -193,8 +192,6 @@ class LearnerCore:
         policy_state = parts.policy_state
         if request.served is not None:
             parts.arms.place(request.served.exploit)  # an error if it is no arm
-        if parts.guard.has_rules:
-            self._serving.sync_watch_if_needed()
         if parts.labels is not None and parts.labels.judged:
             self._settle_unlabelled_before(count)
         subset = self._subsets.find(request.available)
@@ -228,7 +225,7 @@ class LearnerCore:
         else:
             exploit, explore = int(subset.places[exploit]), int(subset.places[explore])
         guarded = why = label_request = None
-        if parts.guard.has_rules or setting.word is not None or request.served is not None:
+        if parts.guard.may_replace or setting.word is not None or request.served is not None:
             exploit, guarded = self._choose_exploited(exploit, request, setting)
         chance = None if isnan(propensity) else propensity  # NaN means unknown
         served = names[exploit] if request.is_exploiting else None
@@ -258,7 +255,7 @@ class LearnerCore:
         if setting.word is not None:
             place = setting.among.keys.arm(setting.word)
             drawn = place if places is None else int(places[place])
-        if not request.is_exploiting or not parts.guard.has_rules:
+        if not request.is_exploiting or not parts.guard.may_replace:
             return drawn, None
         exploit, guard = self._serving.choose(drawn, places, setting.word)
         return exploit, None if guard is None else (parts.arms.names[drawn], guard)
@@ -344,10 +341,8 @@ class LearnerCore:
         if watch is not None:
             watch.settle(key, loss, None if labelled is None else labelled.judgement)
         self._is_updating = False
-        if watch is not None:
-            self._serving.judge_incumbent()
         if parts.guard.has_rules:
-            self._serving.judge()
+            self._serving.judge_feedback()
 
     def expire(self, decision: Decision | str, loss: float) -> None:
         """Learn a loss on a scale from 0 to 1 that says nothing about the judge."""
@@ -497,7 +492,7 @@ class LearnerCore:
     def set_guardrails(self, rules: Guardrails) -> None:
         """Serve by other rules."""
         self._install(parts_with_rules(self.parts, rules))
-        self._serving.sync_watch_if_needed()
+        self.parts.sync_watch()
         self._serving.judge()
 
     def set_tag(self, tag: str) -> None:
@@ -528,7 +523,6 @@ class LearnerCore:
     def _look_at(self, request: Request) -> Ints | None:
         """Put a request where it is answered without a decision. Return the places of its arms."""
         subset = self._subsets.find(request.available)
-        self._serving.sync_watch_if_needed()
         self.parts.enter_context(request, new=False)
         return None if subset is None else subset.places
 

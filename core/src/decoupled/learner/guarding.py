@@ -1,6 +1,6 @@
 """Guardrails in a running learner: which arm is served, and what the evidence says of the rules."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +12,10 @@ from .guardrail_state import WHOLE
 from .guardrails import Guardrails
 from .parts import Parts
 from .watching import WatchOptions, new_watch
+
+LOOKS = 50  # of the observations so far, after one in so many more the arms are compared again
+# For each so many arms, one observation passes until the law that keys draw from is looked at.
+ARMS_FOR_EACH_OBSERVATION = 8
 
 
 def parts_with_rules(parts: Parts, rules: Guardrails) -> Parts:
@@ -56,15 +60,6 @@ class GuardedServing:
 
     # The arm to serve
 
-    def sync_watch_if_needed(self) -> None:
-        """Keep what is watched of new decisions, if what is served depends on the evidence of now.
-
-        Then it depends on the decisions and their feedback alone, whatever else was asked. Call
-        this before entering a context.
-        """
-        if self._parts.guard.rules.cheapest_within is not None:
-            self._parts.sync_watch()
-
     def choose(self, drawn: int, places: Ints | None, word: int | None) -> tuple[int, str | None]:
         """The place of the arm to serve instead of the one drawn, and the guardrail that chose it.
 
@@ -106,9 +101,9 @@ class GuardedServing:
         if guard.keeps_incumbent(at_hand):
             return ()
         segment = WHOLE if watch.segments is None else at_hand
-        if guard.rules.drift:
-            self._look_within(segment)
         _, shown = guard.shown.get(segment, (0, []))
+        if not shown:
+            return ()
         places, _ = parts.policy_state.serials.places(np.array(shown, np.int64))
         good: list[int] = places.tolist()
         return good
@@ -117,48 +112,73 @@ class GuardedServing:
 
     def judge(self) -> None:
         """Judge by the evidence which arms are good enough, and the law that keys draw from."""
+        watch = self._parts.watch
+        segments = {} if watch is None else watch.segments
+        self._look_within_segments([WHOLE] if segments is None else list(segments))
+        self._judge_frozen()
+
+    def judge_feedback(self) -> None:
+        """Judge every rule by the evidence, after feedback.
+
+        A look at the law that keys draw from takes time in proportion to the number of arms. So
+        with many arms, it comes once for several observations.
+        """
         parts = self._parts
         watch = parts.watch
-        rules = parts.guard.rules
-        if watch is not None and rules.cheapest_within is not None and not rules.drift:
-            for segment in [WHOLE] if watch.segments is None else list(watch.segments):
+        if watch is not None:
+            changed = sorted(watch.unjudged)
+            self._judge_incumbent(changed)
+            self._look_within_segments([WHOLE] if watch.segments is None else changed)
+            watch.unjudged.clear()
+        policy_state = parts.policy_state
+        arms = policy_state.state.floats.shape[1]
+        if policy_state.round % max(1, arms // ARMS_FOR_EACH_OBSERVATION) == 0:
+            self._judge_frozen()
+
+    def _look_within_segments(self, segments: Iterable[int]) -> None:
+        """Find which arms are within the margin in these segments."""
+        if self._parts.guard.rules.cheapest_within is not None:
+            for segment in segments:
                 self._look_within(segment)
-        if rules.switch_margin is not None:
-            self._judge_frozen(rules.switch_margin / (parts.losses.high - parts.losses.low))
 
     def _look_within(self, segment: int) -> None:
         """Find which arms are within the margin, unless what was found last still holds.
 
-        If losses may drift, it holds for this moment only. If not, it holds for good, and looks,
-        which cost more, get rarer.
+        It says what was known at the last look. Looks cost more than observations, so they get
+        rarer: if losses may drift, each comes before 2 % more were observed.
         """
-        from ..inference.comparisons import within
-        from ..inference.sums import share_of_segment
-
         parts = self._parts
         guard = parts.guard
         rules = parts.guard.rules
         watch = parts.watch
         if watch is None or rules.cheapest_within is None:
             return
-        share = 1.0
-        sequences = watch.sequences
-        if segment != WHOLE:
-            by_segment = watch.segments or {}
-            if segment not in by_segment:
-                return
-            sequences = by_segment[segment]
-            share = share_of_segment(1 + list(by_segment).index(segment))
+        by_segment = watch.segments or {}
+        sequences = watch.sequences if segment == WHOLE else by_segment.get(segment)
+        if sequences is None:
+            return
         observed = sequences.observed
         next_look, _ = guard.shown.get(segment, (0, []))
-        if observed < next_look:
+        if observed < max(next_look, 1):
             return
+        from ..inference.comparisons import within
+        from ..inference.sums import share_of_segment
+
+        share = 1.0
+        if segment != WHOLE:
+            share = share_of_segment(1 + list(by_segment).index(segment))
         margin = rules.cheapest_within / (parts.losses.high - parts.losses.low)
         good = within(sequences.sums, margin, rules.risk * share, drift=rules.drift).tolist()
-        guard.shown[segment] = observed + 1 if rules.drift else _next_look(observed), good
+        soon = observed + max(1, observed // LOOKS)
+        guard.shown[segment] = soon if rules.drift else _next_look(observed), good
 
-    def _judge_frozen(self, margin: float) -> None:
+    def _judge_frozen(self) -> None:
         """Freeze the law of now, if an arm's mean beats that of the frozen law by the margin."""
+        losses = self._parts.losses
+        switch_margin = self._parts.guard.rules.switch_margin
+        if switch_margin is None:
+            return
+        margin = switch_margin / (losses.high - losses.low)
         guard = self._parts.guard
         policy_state = self._parts.policy_state
         law = guard.frozen
@@ -173,8 +193,11 @@ class GuardedServing:
                 return
         guard.frozen = policy_state.law("exploitation_law", None)
 
-    def judge_incumbent(self) -> None:
-        """Release the incumbent once the evidence since it was set shows a better arm."""
+    def _judge_incumbent(self, changed: list[int]) -> None:
+        """Release the incumbent once the evidence since it was set shows a better arm.
+
+        `changed` are the segments that got evidence.
+        """
         parts = self._parts
         guard = parts.guard
         rules = parts.guard.rules
@@ -182,7 +205,7 @@ class GuardedServing:
         if rules.incumbent is None or watch is None:
             return
         if rules.by_segment:
-            self._judge_incumbent_by_segment()
+            self._judge_incumbent_by_segment(changed)
             return
         observed = watch.judges.observed
         if not guard.released and observed >= guard.next_look:
@@ -192,7 +215,7 @@ class GuardedServing:
             guard.released = is_beaten(watch.judges, serial, rules.risk, drift=rules.drift)
             guard.next_look = _next_look(observed)
 
-    def _judge_incumbent_by_segment(self) -> None:
+    def _judge_incumbent_by_segment(self, changed: list[int]) -> None:
         """Release the incumbent in segments whose own evidence shows a better arm.
 
         Each has its share of the risk.
@@ -208,14 +231,15 @@ class GuardedServing:
             return
         judges = watch.judges_of_segments
         serial = parts.policy_state.serials.id_at(parts.arms.place(rules.incumbent))
-        for place in sorted(watch.unjudged & judges.keys()):
+        for place in changed:
+            if place not in judges:
+                continue
             sequences = judges[place]
             released, next_look = guard.released_in.get(place, (False, 1))
             if not released and sequences.observed >= next_look:
                 share = share_of_segment(1 + list(judges).index(place))
                 released = is_beaten(sequences, serial, rules.risk * share, drift=rules.drift)
                 guard.released_in[place] = released, _next_look(sequences.observed)
-        watch.unjudged.clear()
 
 
 def _next_look(observed: int) -> int:

@@ -43,10 +43,12 @@ class GuardrailState:
     shown: dict[int, tuple[int, list[int]]] = field(default_factory=dict)
     frozen: Floats | None = None
     has_rules: bool = field(init=False)
+    may_replace: bool = field(init=False)  # whether a rule may serve another arm than the one drawn
     frozen_draw: "FrozenDraw | None" = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.has_rules = bool(self.rules)  # every decision asks
+        self.may_replace = self.rules.replace_arms
 
     def with_rules(self, rules: Guardrails) -> "GuardrailState":
         """The guard for other rules: draws go on, and a new incumbent has not been released."""
@@ -202,7 +204,7 @@ class GuardrailState:
         }
         if self.released_in:
             state["released_in"] = [[segment, *seen] for segment, seen in self.released_in.items()]
-        if self.shown and not self.rules.drift:  # else it follows from the evidence of now
+        if self.shown:
             state["shown"] = [[segment, *seen] for segment, seen in self.shown.items()]
         if self.frozen is not None:
             state["frozen"] = self.frozen.tolist()

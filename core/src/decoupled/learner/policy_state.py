@@ -165,7 +165,8 @@ class PolicyState:
         none.
         """
         within, values = scratch.own_baselines().read(scratch.state)
-        return self._known(part[within], values)
+        places = part if len(within) == len(part) else part[within]
+        return self._known(places, values)
 
     def own_baselines(self) -> Baselines:
         """The policy's baselines; only of a policy that has them."""

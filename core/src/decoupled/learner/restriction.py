@@ -5,7 +5,7 @@ from so many.
 import numpy as np
 
 from ..base.arrays import Ints
-from ..kernels.state import PERIOD, Layout, State
+from ..kernels.state import PERIOD, SHARED_SCALARS, Layout, State
 
 
 class Restriction:
@@ -25,29 +25,29 @@ class Restriction:
         self.state = target.new_state(arms)
         self._empty_scalars = self.state.scalars.copy()
         learned = [name for name in source.learned if name in target.learned]
+        shared = [*SHARED_SCALARS[:PERIOD], *learned]
         self._from_scalars, self._to_scalars = _places(
-            learned, source.all_scalars, target.all_scalars
+            shared, source.all_scalars, target.all_scalars
         )
-        self._from_floats, to_floats = _places(learned, source.floats, target.floats)
-        self._from_ints, to_ints = _places(learned, source.ints, target.ints)
-        within = np.arange(arms)
-        self._to_floats = _in_rows(to_floats, within, arms)
-        self._to_ints = _in_rows(to_ints, within, arms)
+        self._from_floats, self._to_floats = _places(learned, source.floats, target.floats)
+        self._from_ints, self._to_ints = _places(learned, source.ints, target.ints)
         self._pairs = [name for name in learned if name in source.pairs]
         self._source = source
         self._target = target
-        self._flat_floats = self.state.floats.reshape(-1)
-        self._flat_ints = self.state.ints.reshape(-1)
         # The arms copied last, and where the numbers that are learned of them stand.
         self._places: Ints | None = None
-        self._floats_of_places = self._ints_of_places = within
+        self._floats_of_places = self._ints_of_places = np.empty((0, arms), np.int64)
 
     def is_of(self, places: Ints) -> bool:
         """Whether these are the arms that were copied last."""
         return places is self._places
 
     def refill(self, state: State, places: Ints) -> None:
-        """Copy what is learned of the arms at these places; whatever is derived becomes zero."""
+        """Copy what is learned of the arms at these places.
+
+        What is derived of each arm stays as it was. The policy's `init` fills it, and starts from
+        the old rank order.
+        """
         if places is not self._places:
             arms = state.floats.shape[1]
             self._places = places
@@ -55,23 +55,20 @@ class Restriction:
             self._ints_of_places = _in_rows(self._from_ints, places, arms)
         scalars, floats, ints = self.state
         scalars[:] = self._empty_scalars
-        scalars[:PERIOD] = state.scalars[:PERIOD]
-        scalars[self._to_scalars] = state.scalars[self._from_scalars]
-        floats.fill(0.0)
-        self._flat_floats[self._to_floats] = state.floats.take(self._floats_of_places)
-        if len(self._flat_ints) > 0:
-            ints.fill(0)
-            self._flat_ints[self._to_ints] = state.ints.take(self._ints_of_places)
-            for name in self._pairs:
-                square = self._source.row(state, name)
-                self._target.row(self.state, name)[:] = square[np.ix_(places, places)]
+        scalars[self._to_scalars] = state.scalars.take(self._from_scalars)
+        floats[self._to_floats] = state.floats.take(self._floats_of_places)
+        if len(self._to_ints) > 0:
+            ints[self._to_ints] = state.ints.take(self._ints_of_places)
+        for name in self._pairs:
+            square = self._source.row(state, name)
+            self._target.row(self.state, name)[:] = square[np.ix_(places, places)]
 
 
 def _in_rows(rows: Ints, places: Ints, arms: int) -> Ints:
     """Where these places of some rows stand in an array of `arms` columns that is read row by
     row.
     """
-    return (rows[:, None] * arms + places).ravel()
+    return np.asarray(rows[:, None] * arms + places)
 
 
 def _places(

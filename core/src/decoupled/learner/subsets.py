@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from operator import is_
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,7 +34,10 @@ class Subsets:
         self._arms = arms
         self._serials = serials
         self._down = arms.places(list(down)) if down else None
+        # The names of the last request, what they are, and where True or False may stand for one.
         self._names: list[object] = []
+        self._kind: type | None = None
+        self._bits: list[int] = []
         self._subset: Subset | None = None
         self._up: Subset | None = None  # the arms that are not down
 
@@ -44,12 +47,28 @@ class Subsets:
             if self._up is None and self._down is not None:
                 self._up = self._without_those_down(np.arange(len(self._arms)), self._down)
             return self._up
-        # By identity, because 1.0 and True equal 1, but are no names of arms.
-        if len(names) != len(self._names) or not all(map(is_, names, self._names)):
+        if not self._are_those_of_before(names):
             places = self._arms.places(names)
             self._subset = self._without_those_down(places, places)
             self._names = names
+            kinds = set(map(type, names))
+            self._kind = kinds.pop() if len(kinds) == 1 else None
+            self._bits = [place for place, name in enumerate(names) if name in (0, 1)]
         return self._subset
+
+    def _are_those_of_before(self, names: list[object]) -> bool:
+        """Whether these names are those of the last request.
+
+        A comparison of lists is fast, but for it 1.0 and True are 1, and they are no names of arms.
+        """
+        if len(names) != len(self._names):
+            return False
+        if self._kind is str:
+            return _are_equal(names, self._names)
+        if self._kind is int and _are_equal(names, self._names):
+            numbers: list[Any] = names
+            return type(sum(numbers)) is int and all(type(names[k]) is int for k in self._bits)
+        return all(map(is_, names, self._names))
 
     def _without_those_down(self, places: Ints, named: Ints) -> Subset:
         """The arms at these places that are not down; an error shows those that were `named`."""
@@ -60,3 +79,11 @@ class Subsets:
             problem = f"available: every arm of this decision is down ({names})"
             raise ArmError(f"{problem}; see guardrails.down")
         return Subset(places, tuple(self._serials.ids(places).tolist()))
+
+
+def _are_equal(names: list[object], others: list[object]) -> bool:
+    """Whether two lists are equal; no if something in them cannot be compared."""
+    try:
+        return names == others
+    except Exception:  # of a user's object, which is no name of an arm
+        return False

@@ -23,7 +23,7 @@ from ..base.arrays import Floats, Words
 from ..base.validation import one_of, set_number, set_whole
 from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
-from ..kernels.order.ranked import move_arm, rank_of, sort_arms
+from ..kernels.order.ranked import move_arm, rank_of, restore_order
 from ..kernels.powers import inverse_power
 from ..kernels.random.sampling import frechet_leader, inverse_root_excess, pareto_leader
 from ..kernels.random.stream import uniform
@@ -131,7 +131,7 @@ def init(params: Params, state: State) -> None:
     """Rank the arms."""
     state.scalars[S.scale] = params.c * state.scalars[ARMS] ** (1.0 / params.alpha - 0.5)
     state.scalars[S.eta] = state.scalars[S.scale] / math.sqrt(state.scalars[ROUND])
-    sort_arms(state.floats[R.estimates], state.floats[R.ranked], state.ints[N.order])
+    restore_order(state.floats[R.estimates], state.floats[R.ranked], state.ints[N.order])
 
 
 @compiled

@@ -15,7 +15,7 @@ from ..base.arrays import Floats, Words
 from ..base.validation import one_of, set_number
 from ..kernels.dispatch import Functions
 from ..kernels.jit import compiled
-from ..kernels.order.ranked import move_arm, sort_arms
+from ..kernels.order.ranked import move_arm, restore_order, sort_arms
 from ..kernels.random.keyed import Keyed, keyed_leader
 from ..kernels.random.sampling import categorical, pareto_leader, total
 from ..kernels.state import ARMS, ROUND, Layout, State
@@ -70,7 +70,7 @@ def init(params: Params, state: State) -> None:
     """Rank the arms, and tabulate sigma ** (-(alpha + 1) / (2 alpha)), the rank's part of (7)."""
     floats = state.floats
     fill_limits(floats, R.rank_limit, (params.alpha + 1.0) / (2.0 * params.alpha))
-    sort_arms(floats[R.estimates], floats[R.ranked], state.ints[N.order])
+    restore_order(floats[R.estimates], floats[R.ranked], state.ints[N.order])
     state.scalars[S.scale] = params.c * state.scalars[ARMS] ** (1.0 / params.alpha - 0.5)
     refresh(params, state)
 

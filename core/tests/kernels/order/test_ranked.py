@@ -15,6 +15,7 @@ from decoupled.kernels.order.ranked import (
     lift_arms,
     move_arm,
     rank_of,
+    restore_order,
     shift_and_look,
     sort_arms,
 )
@@ -68,6 +69,30 @@ def test_moves_leave_the_order_of_a_full_sort(
         move_arm(ranked, order, arm, estimates[arm], after)
         estimates[arm] = after
         assert pairs(ranked, order) == sorted_pairs(estimates)
+
+
+@settings(deadline=None, max_examples=300)
+@given(START, st.lists(st.lists(st.tuples(st.integers(0, 11), VALUES), max_size=12), max_size=5))
+def test_an_order_is_restored_whatever_has_changed(
+    start: list[float], changes: list[list[tuple[int, float]]]
+) -> None:
+    estimates = np.array(start)
+    ranked = np.zeros(len(estimates))
+    order = np.zeros(len(estimates), np.int64)
+    for change in [[], *changes]:
+        for number, after in change:
+            estimates[number % len(estimates)] = after
+        restore_order(estimates, ranked, order)
+        assert pairs(ranked, order) == sorted_pairs(estimates)
+
+
+def test_an_order_is_restored_when_half_of_many_arms_pass_the_others() -> None:
+    """So many arms pass so many others that inserting them one by one stops halfway."""
+    estimates = np.random.default_rng(1).random(500)
+    ranked, order = ranking_of(estimates)
+    estimates[::2] += 10.0
+    restore_order(estimates, ranked, order)
+    assert pairs(ranked, order) == sorted_pairs(estimates)
 
 
 @settings(deadline=None)

@@ -46,6 +46,45 @@ def shell_sort(estimates: Floats, ranked: Floats, order: Ints) -> None:
         gap = gap * 4 // 9 if gap > 2 else gap - 1
 
 
+# A restored order may take this many moves for each arm; sorting anew is faster beyond.
+MOST_MOVES = 8
+
+
+@on_cpu
+def restore_order(estimates: Floats, ranked: Floats, order: Ints) -> None:
+    """Fill `ranked` and `order`, whatever estimates have changed since they were filled last.
+
+    An `order` of zeros says that they were never filled.
+    """
+    insert_in_order(estimates, ranked, order)
+
+
+@compiled
+def insert_in_order(estimates: Floats, ranked: Floats, order: Ints) -> None:
+    """Insert the arms one by one in their old order: in O(K) where few of them pass many others."""
+    arms = len(order)
+    if arms > 1 and order[0] == order[1]:
+        shell_sort(estimates, ranked, order)
+        return
+    for k in range(arms):
+        ranked[k] = estimates[order[k]]
+    moves = 0
+    for k in range(1, arms):
+        value = ranked[k]
+        arm = order[k]
+        place = k
+        while place > 0 and not _comes_before(ranked, order, place - 1, value, arm):
+            ranked[place] = ranked[place - 1]
+            order[place] = order[place - 1]
+            place -= 1
+        ranked[place] = value
+        order[place] = arm
+        moves += k - place
+        if moves > MOST_MOVES * arms:
+            shell_sort(estimates, ranked, order)
+            return
+
+
 @compiled
 def heap_sort(estimates: Floats, ranked: Floats, order: Ints) -> None:
     """Like `shell_sort`, for a GPU."""
@@ -85,6 +124,11 @@ def _sift(ranked: Floats, order: Ints, root: int, count: int) -> None:
 # Not `strict`, because a lambda cannot have the annotations of its overload.
 @overload(sort_arms, target="cuda", strict=False)
 def _sort_on_gpu(estimates: Any, ranked: Any, order: Any) -> Any:
+    return lambda estimates, ranked, order: heap_sort(estimates, ranked, order)
+
+
+@overload(restore_order, target="cuda", strict=False)
+def _restore_on_gpu(estimates: Any, ranked: Any, order: Any) -> Any:
     return lambda estimates, ranked, order: heap_sort(estimates, ranked, order)
 
 

@@ -18,6 +18,7 @@ from .stream import hashed_unit, scrambled
 MOST_BYTES = 1024  # of a key's text, in UTF-8
 PERTURBATION, RACE, ANY, RUNG = range(4)  # what a draw is for
 _PURPOSES = 4
+ROUNDING = 1.0 - 1e-9  # of what is compared before its logarithm is known
 _POSITIVE = np.uint64(2**63 - 1)
 _PURPOSE_OF_SECRET = np.uint64(0x6B65797365727665)  # apart from the secret's other uses
 _ONE = np.uint64(1)
@@ -130,10 +131,13 @@ def raced(weights: Floats, purpose: int, serials: Ints, key: int) -> int:
     winner = 0
     for index in range(len(weights)):
         if weights[index] > 0.0:
-            time = -math.log(key_unit(key, purpose, serials[index])) / weights[index]
-            if time < best:
-                winner = index
-                best = time
+            unit = key_unit(key, purpose, serials[index])
+            # -log(u) is 1 - u at least, so most draws need no logarithm.
+            if (1.0 - unit) * ROUNDING < best * weights[index]:
+                time = -math.log(unit) / weights[index]
+                if time < best:
+                    winner = index
+                    best = time
     return winner
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ...base.arrays import Words
 from ...kernels.dispatch import Functions
 from ...kernels.jit import compiled
-from ...kernels.order.ranked import lift_arms, move_arm, sort_arms
+from ...kernels.order.ranked import lift_arms, move_arm, restore_order, sort_arms
 from ...kernels.random.sampling import categorical, pareto_leader, total
 from ...kernels.state import ARMS, ROUND, Layout, State
 from ...kernels.surrogates import fill_limits, limited_surrogates
@@ -72,7 +72,7 @@ def init(params: Params, state: State) -> None:
     """Rank the arms, and tabulate rank ** (-(alpha + 1) / (2 alpha))."""
     floats = state.floats
     fill_limits(floats, R.rank_limit, (params.alpha + 1.0) / (2.0 * params.alpha))
-    sort_arms(floats[R.estimates], floats[R.ranked], state.ints[N.order])
+    restore_order(floats[R.estimates], floats[R.ranked], state.ints[N.order])
     state.scalars[S.scale] = params.c * state.scalars[ARMS] ** (1.0 / params.alpha - 0.5)
     refresh(params, state)
 

@@ -14,7 +14,7 @@ from typing import Any
 from ...base.arrays import Floats, Ints, Words
 from ...kernels.dispatch import Functions
 from ...kernels.jit import compiled
-from ...kernels.order.ranked import move_arm, rank_of, sort_arms
+from ...kernels.order.ranked import move_arm, rank_of, restore_order, sort_arms
 from ...kernels.random.sampling import categorical, total
 from ...kernels.random.stream import below, uniform
 from ...kernels.state import ARMS, EVENTS, ROUND, State
@@ -52,7 +52,7 @@ def init(params: Any, state: State) -> None:
     floats = state.floats
     scalars = state.scalars
     fill_limits(floats, R.rank_limit, (ALPHA + 1.0) / (2.0 * ALPHA))
-    sort_arms(floats[R.estimates], floats[R.ranked], state.ints[N.order])
+    restore_order(floats[R.estimates], floats[R.ranked], state.ints[N.order])
     draw_precedence(state)
     scalars[S.unseen] = 0.0
     for arm in range(floats.shape[1]):

@@ -334,8 +334,8 @@ class LadderBaselines(Baselines):
         self._policy = policy
 
     def read(self, state: State) -> tuple[Ints, Floats]:
-        arms = np.arange(state.floats.shape[1] if state.scalars[ROUND] > 1.0 else 0)
-        return arms, state.floats[R.baseline, arms]
+        count = state.floats.shape[1] if state.scalars[ROUND] > 1.0 else 0
+        return np.arange(count), state.floats[R.baseline, :count].copy()
 
     def write(self, state: State, places: Ints, values: Floats) -> None:
         super().write(state, places, values)
