@@ -137,7 +137,7 @@ def test_by_keyboard_alone_from_nothing_to_a_live_experiment(tab: Tab, service: 
     assert page.locator("h1").inner_text() == "experiment-1"
     made = service.http.get("/v1/experiments/experiment-1").json()
     assert (made["policy"]["name"], made["arms"]) == ("FTPL", ["control", "variant-a", "variant-b"])
-    assert made["policy"]["estimator"] == "importance"
+    assert made["policy"]["ranking"] == "auto"
     assert made["demo"] is False
 
 
