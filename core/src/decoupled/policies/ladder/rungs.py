@@ -94,8 +94,6 @@ def hedge_step(
     return regret + max(mean - mixed, 0.0)
 
 
-
-
 @compiled
 def hashed_pareto_excess(alpha: float, key: np.uint64, count: int) -> float:
     """A Pareto(alpha) draw less 1."""
