@@ -173,6 +173,30 @@ def test_categorical_inverts_the_cumulative_sum_and_failures_the_logarithm() -> 
             assert min(sampling.failures(mark, chance, most), most - 1) == min(expected, most - 1)
 
 
+def test_failures_from_two_bounds_are_those_of_the_logarithms() -> None:
+    # Beside random marks, those a rounding error away from where the number of failures changes.
+    rng = np.random.default_rng(1)
+    for rarity in (5.0001, 5.5, 7.0, 12.0, 100.0, 1e4, 1e9):
+        step = math.log1p(-1.0 / rarity)
+        edges = np.exp(step * rng.integers(1, 300, 100))
+        marks = np.concatenate(
+            (rng.uniform(0.0, 1.0, 300), edges * (1 + 1e-10), edges * (1 - 1e-10), [2.0**-53, 1.0])
+        )
+        for mark in np.clip(marks, 2.0**-53, 1.0):
+            expected = int(math.log(mark) / step)
+            for most in (2, 64, 10_000):
+                found = sampling.failures_before(float(mark), rarity, most)
+                assert min(found, most - 1) == min(expected, most - 1)
+    # Here the bounds are far above the largest integer.
+    assert sampling.failures_before(1.0, 1e300, 8) <= 8
+
+
+def test_the_rough_logarithm_keeps_its_error() -> None:
+    numbers = np.concatenate((np.linspace(2.0**-53, 2.0, 20_001), 2.0 ** -np.arange(54.0)))
+    errors = [abs(sampling.rough_log(float(each)) - math.log(each)) for each in numbers]
+    assert max(errors) < 3e-7  # the bounds allow for 5e-7
+
+
 @settings(deadline=None)
 @given(st.lists(st.floats(0.0, 1e6), max_size=70))
 def test_total_is_the_sum(values: list[float]) -> None:

@@ -4,17 +4,20 @@ A loss uses one number of the noise stream per round, whatever is played.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
 from ...base.arrays import Floats, Words
 from ..jit import compiled
+from ..lazy_numba import on_cpu, overload
 from ..order.tiers import Tiers, count_of, value_at
 from ..powers import inverse_power, power
 from .stream import next_word, uniform, unit
 
-# For events rarer than one in this many, two logarithms are cheaper than looking at the next arms.
-_RARE = 5.0
+# For events rarer than one in this many, a distance is drawn: that is cheaper than looking at the
+# next arms.
+RARE = 5.0
 
 
 @compiled
@@ -54,20 +57,21 @@ def pareto_leader(ranked: Floats | Tiers, eta: float, alpha: float, stream: Word
         shift = eta * (value_at(ranked, place) - lowest)
         rarity = power(best + shift, alpha)  # one over the chance
         mark = uniform(stream)
-        if rarity > _RARE:
+        bound = 1.0
+        if rarity > RARE:
             # (1 - chance) ** m >= 1 - m * chance: most often this shows at once that no arm is
             # left. Written so that an infinite rarity ends the search as well.
             if not (1.0 - mark) * rarity < arms - place:
                 break
-            bound = 1.0 / rarity
-            place += failures(mark, bound, arms)
+            place += failures_before(mark, rarity, arms)
             if place >= arms:
                 break
+            bound = rarity
             shift = eta * (value_at(ranked, place) - lowest)
             rarity = power(best + shift, alpha)
-            mark = uniform(stream) * bound
+            mark = uniform(stream)
         # At most twice. A single place for both draws keeps the threads of a GPU together.
-        while leader < place and mark * rarity <= 1.0:
+        while leader < place and mark * rarity <= bound:
             excess = pareto_excess(alpha, stream)
             if leader < 0:
                 leader = 0
@@ -141,6 +145,75 @@ def inverse_root_excess(tail: float, alpha: float) -> float:
     if alpha == 2.0:
         return 1.0 / math.sqrt(tail) - 1.0
     return math.expm1(-math.log(tail) / alpha)
+
+
+@on_cpu
+def failures_before(mark: float, rarity: float, most: int) -> int:
+    """The number of failures before an event of chance 1 / rarity, by inversion of `mark`.
+
+    The rarity is above `RARE`, and any result of at least `most` will do.
+    """
+    return bounded_failures(mark, rarity, most)
+
+
+@compiled
+def bounded_failures(mark: float, rarity: float, most: int) -> int:
+    """The same, from a lower and an upper bound where both have the same whole part.
+
+    The number is the whole part of log(mark) / log(1 - 1 / rarity). With r for the rarity,
+    -1 / log(1 - 1 / r) is below r - 1/2, by at most `_SECOND_ORDER`. So the logarithm of the mark
+    to a few digits is enough in 49 of 50 draws, and it is ready before the rarity is known. The
+    policy waits for the result, but no longer for a division and a chain of powers: a round of 64
+    arms takes an eighth less time.
+    """
+    life = -rough_log(mark)
+    high = (life + _ROUGH) * (rarity - 0.5)
+    low = (life - _ROUGH) * (rarity - (0.5 + _SECOND_ORDER))
+    if low >= most:
+        return most
+    if high < most + 1 and int(high) == int(low):
+        return int(high)
+    return failures(mark, 1.0 / rarity, most)
+
+
+# -1 / log(1 - c) = 1 / c - 1/2 - c / 12 - c^2 / 24 - ..., where c < 1 / RARE.
+_SECOND_ORDER = 0.0186
+_ROUGH = 5e-7  # more than the error of `rough_log`
+_LOG_OF_2 = math.log(2.0)
+_FRACTION = (1 << 52) - 1
+_EXPONENT_OF_ONE = 1023
+_LOG = (  # coefficients of increasing powers
+    -2.242923708,
+    4.91173517,
+    -5.125049796,
+    3.927299329,
+    -2.014221196,
+    0.655653732,
+    -0.122502564,
+    0.01000929,
+)
+
+
+@compiled
+def rough_log(number: float) -> float:
+    """The logarithm of a positive number to six digits after the point.
+
+    It is a polynomial of the number scaled to [1, 2), by Chebyshev interpolation, and has the same
+    bits on any processor.
+    """
+    bits = np.float64(number).view(np.int64)
+    scaled = np.int64((bits & _FRACTION) | (_EXPONENT_OF_ONE << 52)).view(np.float64)
+    exponent = float((bits >> 52) - _EXPONENT_OF_ONE)
+    square = scaled * scaled
+    low = (_LOG[0] + _LOG[1] * scaled) + (_LOG[2] + _LOG[3] * scaled) * square
+    high = (_LOG[4] + _LOG[5] * scaled) + (_LOG[6] + _LOG[7] * scaled) * square
+    return exponent * _LOG_OF_2 + (low + high * (square * square))
+
+
+# Not `strict`, because a lambda cannot have the annotations of its overload.
+@overload(failures_before, target="cuda", strict=False)
+def _failures_on_gpu(mark: Any, rarity: Any, most: Any) -> Any:
+    return lambda mark, rarity, most: failures(mark, 1.0 / rarity, most)
 
 
 @compiled

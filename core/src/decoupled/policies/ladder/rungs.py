@@ -22,7 +22,7 @@ from ...kernels.jit import compiled
 from ...kernels.order.ranked import rank_of
 from ...kernels.powers import inverse_power, power
 from ...kernels.random.keyed import RUNG, any_arm, key_unit, leader_at
-from ...kernels.random.sampling import failures, pareto_leader, total
+from ...kernels.random.sampling import RARE, failures_before, pareto_leader, total
 from ...kernels.random.stream import below, hashed_unit, key_with, scrambled, uniform
 from ...kernels.state import EVENTS, SECRET, State
 from .state import ALL_ARMS, ALPHA, BY_MEAN, START, N, R, S
@@ -94,9 +94,6 @@ def hedge_step(
     return regret + max(mean - mixed, 0.0)
 
 
-_RARE = 5.0  # as in random.sampling
-
-
 @compiled
 def hashed_pareto_excess(alpha: float, key: np.uint64, count: int) -> float:
     """A Pareto(alpha) draw less 1."""
@@ -135,21 +132,22 @@ def strongest_rival(
         rarity = power(best + shift, alpha)
         mark = hashed_unit(key, used)
         used += 1
-        if rarity > _RARE:
+        bound = 1.0
+        if rarity > RARE:
             if not (1.0 - mark) * rarity < arms - place:
                 break
-            bound = 1.0 / rarity
-            place += failures(mark, bound, arms)
+            place += failures_before(mark, rarity, arms)
             if place >= arms:
                 break
             if place == rank:  # a place without a rival: nobody was found there
                 place += 1
                 continue
+            bound = rarity
             shift = eta * (ranked[place] - lowest)
             rarity = power(best + shift, alpha)
-            mark = hashed_unit(key, used) * bound
+            mark = hashed_unit(key, used)
             used += 1
-        while leader < place and mark * rarity <= 1.0:
+        while leader < place and mark * rarity <= bound:
             excess = hashed_pareto_excess(alpha, key, used)
             used += 3
             if leader < 0:
