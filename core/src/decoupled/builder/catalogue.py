@@ -8,7 +8,8 @@ import numpy as np
 from ..environments import AdaptiveAlternating, PunishLast
 from ..environments.base import Adversary
 from ..kernels import feedback_delay, rounds, winner_law
-from ..kernels.betting import ArmTotals, Observed, PairTotals, add_observations
+from ..kernels.alarm_bets import AlarmTotals, bet_since
+from ..kernels.betting import ArmTotals, add_observations
 from ..kernels.dispatch import Entries, compiled_entries, register
 from ..kernels.feedback_delay import (
     OWN_FLOATS,
@@ -17,6 +18,9 @@ from ..kernels.feedback_delay import (
     FeedbackQueue,
     Rules,
 )
+from ..kernels.observed import Observed, Standing
+from ..kernels.out_bets import OutTotals
+from ..kernels.pair_bets import PairTotals
 from ..kernels.random import keyed
 from ..kernels.random.sampling import draw_loss
 from ..kernels.random.stream import uniform
@@ -112,6 +116,7 @@ def _common() -> Group:
         (winner_law._add_law, (numbers, 2.0, True, nodes, numbers, numbers)),
         (against_best, (ints, table, numbers)),
         (add_observations, (*_betting(), 0)),
+        (bet_since, _alarm()),
         (rounds.merge_groups, (table, 1, numbers, numbers)),
         # What draws the arm of a key.
         (keyed.key_word, (_stream(), 1.0, 0)),
@@ -192,13 +197,49 @@ def _entry_points(policy: Policy) -> Iterator[Export]:
         yield Export(full_name(part, name_of(kind)), function, getattr(arguments, part), held)
 
 
-def _betting() -> tuple[Observed, ArmTotals, PairTotals]:
+def _betting() -> tuple[Observed, ArmTotals, PairTotals, OutTotals, Standing]:
     numbers, table = np.zeros(ARMS), np.zeros((ARMS, ARMS))
     ints, rows = np.zeros(ARMS, np.int64), np.zeros((ARMS, ARMS), np.int64)
     return (
         Observed(rows, table, table),
         ArmTotals(table, rows, ints, numbers),
-        PairTotals(ints, numbers, table, rows, table, table, table, numbers, numbers, numbers),
+        PairTotals(
+            owners=ints,
+            stakes=numbers,
+            won=table,
+            powers=rows,
+            weights=table,
+            gains=table,
+            goals=table,
+            common=numbers,
+            follows=ints,
+            active=ints,
+            factors=numbers,
+        ),
+        OutTotals(
+            stakes=numbers,
+            won=table,
+            powers=rows,
+            money=numbers,
+            marks=ints,
+            led=ints,
+            live=ints,
+            goal=numbers,
+            closed=ints,
+        ),
+        Standing(means=numbers, counts=ints, chances=numbers),
+    )
+
+
+def _alarm() -> tuple[Observed, AlarmTotals, Standing, int, int]:
+    numbers, table = np.zeros(ARMS), np.zeros((ARMS, ARMS))
+    ints, rows = np.zeros(ARMS, np.int64), np.zeros((ARMS, ARMS), np.int64)
+    return (
+        Observed(rows, table, table),
+        AlarmTotals(stakes=numbers, prior=numbers, rivals=ints, sums=table),
+        Standing(means=numbers, counts=ints, chances=numbers),
+        0,
+        0,
     )
 
 

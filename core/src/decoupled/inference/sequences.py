@@ -22,7 +22,7 @@ from .comparisons import (
 )
 from .sums import Observation, Sums
 
-FORMAT = 2
+FORMAT = 3
 MOST_WEIGHT = 1.01 / LEAST_PROPENSITY
 AT_ONCE = 128  # observations; they are cheaper to add together
 _RISK = "the default is 0.05"
@@ -513,28 +513,17 @@ class Sequences:
         """
         try:
             if content["format"] != FORMAT:
+                rule = f"format = {content['format']!r}: must be {FORMAT}"
                 raise StateError(
-                    f"format = {content['format']!r}: must be {FORMAT}; update the package"
+                    f"{rule}; other versions bet otherwise, so replay the log with this one"
                 )
             sums = Sums.from_dict(content)
-            if "best" not in content:
-                _find_best(sums)
         except (KeyError, TypeError, ValueError, zlib.error) as error:
             reason = f"sequences: cannot be restored ({type(error).__name__}: {error})"
             raise StateError(f"{reason}; give the result of Sequences.to_dict()") from error
         sequences = cls(arms=2)
         sequences._set(sums, int(sums.counts[:, at.SEEN].sum()))
         return sequences
-
-
-def _find_best(sums: Sums) -> None:
-    """Say which arm is best by the sums of an earlier version, which did not note it."""
-    if sums.batches > 0:
-        sums.pairs.begin_stretch()
-    for arm in sums.live:
-        note_best(sums, arm)
-    if sums.best is not None:
-        sums.best = sums.best._replace(at=0)
 
 
 def empty_like(sequences: Sequences, *, drift: bool, share: float = 1.0) -> Sequences:
