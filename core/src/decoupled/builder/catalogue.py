@@ -213,7 +213,11 @@ def _betting() -> tuple[Observed, ArmTotals, PairTotals, OutTotals, Standing]:
             goals=table,
             common=numbers,
             follows=ints,
-            active=ints,
+            contenders=ints,
+            chances=numbers,
+            counts=numbers,
+            as_worse=numbers,
+            as_better=numbers,
             factors=numbers,
         ),
         OutTotals(
@@ -227,7 +231,19 @@ def _betting() -> tuple[Observed, ArmTotals, PairTotals, OutTotals, Standing]:
             goal=numbers,
             closed=ints,
         ),
-        Standing(means=numbers, counts=ints, chances=numbers),
+        _standing(),
+    )
+
+
+def _standing() -> Standing:
+    numbers = np.zeros(ARMS)
+    return Standing(
+        means=numbers,
+        counts=np.zeros(ARMS, np.int64),
+        chances=numbers,
+        levels=numbers,
+        as_worse=numbers,
+        as_better=numbers,
     )
 
 
@@ -237,7 +253,7 @@ def _alarm() -> tuple[Observed, AlarmTotals, Standing, int, int]:
     return (
         Observed(rows, table, table),
         AlarmTotals(stakes=numbers, prior=numbers, rivals=ints, sums=table),
-        Standing(means=numbers, counts=ints, chances=numbers),
+        _standing(),
         0,
         0,
     )

@@ -43,7 +43,7 @@ def _add(sums: Sums, observations: Sequence[Observation]) -> None:
     packed = pack_observations(sums, observations)
     arms = ArmTotals(sums.moments, sums.counts, sums.rounds, sums.flow)
     count = len(sums.batch)
-    standing = Standing(np.empty(count), np.empty(count, np.int64), np.empty(count))
+    standing = empty_standing(count)
     live = (~sums.retired).astype(np.int64)
     # Without drift and without laws, arms are judged by the losses seen, at looks.
     goal = sums.goal_of_outs if sums.drift or sums.by_law else 0.0
@@ -60,6 +60,18 @@ def _add(sums: Sums, observations: Sequence[Observation]) -> None:
             if (worse, better) not in sums.settled:
                 sums.settle(worse, better, difference_now(sums, worse, better, drift=True))
             note_best(sums, better)
+
+
+def empty_standing(arms: int) -> Standing:
+    """Room for how so many arms stand."""
+    return Standing(
+        means=np.zeros(arms),
+        counts=np.zeros(arms, np.int64),
+        chances=np.zeros(arms),
+        levels=np.zeros(arms),
+        as_worse=np.zeros(arms),
+        as_better=np.zeros(arms),
+    )
 
 
 def pack_observations(sums: Sums, observations: Sequence[Observation]) -> Observed:
@@ -126,13 +138,13 @@ def _pack(
             observation.loss,
             share,
             sums.width,
-            *_expected_and_label(sums.width, observation),
+            *expected_and_label(sums.width, observation),
             observation.rho,
         ),
     )
 
 
-def _expected_and_label(width: float, observation: Observation) -> tuple[float, float]:
+def expected_and_label(width: float, observation: Observation) -> tuple[float, float]:
     """The loss that was expected of an answer, and its label or NaN; without labels, both are the
     loss.
 

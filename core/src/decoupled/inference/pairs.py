@@ -79,6 +79,7 @@ class Pairs:
     def totals(self, contends: Bools) -> PairTotals:
         """The arrays as compiled code takes them; `contends` says which arms are not out."""
         slots = len(self.owners)
+        follows = contends[self.owners] & (self.owners >= 0)
         return PairTotals(
             owners=self.owners,
             stakes=STAKES,
@@ -88,8 +89,12 @@ class Pairs:
             gains=self.gains,
             goals=self.goals,
             common=self.common,
-            follows=contends[self.owners].astype(np.int64),
-            active=np.empty(slots, np.int64),
+            follows=follows.astype(np.int64),
+            contenders=np.flatnonzero(follows),
+            chances=np.zeros(slots),
+            counts=np.zeros(slots),
+            as_worse=np.zeros(slots),
+            as_better=np.zeros(slots),
             factors=np.empty(len(STAKES)),
         )
 

@@ -20,6 +20,7 @@ from .comparisons import (
     note_best,
     ratio,
 )
+from .missing import Missing
 from .sums import Observation, Sums
 
 FORMAT = 3
@@ -168,6 +169,7 @@ class Sequences:
         law: Sequence[float] | Floats | None = None,
         *,
         rho: float = 1.0,
+        label: float | None = None,
     ) -> None:
         """Add an observation.
 
@@ -185,6 +187,7 @@ class Sequences:
                 could not be. Only differences of two arms and verdicts use it, and become much
                 sharper. Leave it out if it depends on the request: requests would then count by it.
             rho: the probability with which the round asked for a label; 1 without labels.
+            label: the label that it got, in [0, 1]; None if it got none, and without labels.
 
         >>> Sequences(arms=2).update(explore=0, weight=2.0, loss=7.0)
         Traceback (most recent call last):
@@ -212,6 +215,7 @@ class Sequences:
             available=available,
             law=None if law is None else self._checked_law(explore, law),
             rho=rho,
+            label=label,
         )
         self.add(observation)
 
@@ -237,12 +241,30 @@ class Sequences:
         if self.observed == number:
             self.add(seen)
 
-    def leave_out(self) -> None:
-        """Count a decision that will not be observed."""
+    def leave_out(self, decision: Observation | None = None) -> None:
+        """Count a decision that will not be observed.
+
+        Args:
+            decision: the decision as an observation, whatever its loss, so that what is missing is
+                counted for each arm; None if that is not known.
+
+        >>> sequences = Sequences(arms=2)
+        >>> sequences.leave_out()
+        >>> sequences.left_out
+        1
+        """
         sums, observed, unsummed = self._now
         complete = self.observed if sums.left_out == 0 else sums.complete
-        sums = replace(sums, left_out=sums.left_out + 1, complete=complete)
+        missing = sums.missing
+        if decision is not None:
+            missing = missing.with_decision(decision, sums.live)
+        sums = replace(sums, left_out=sums.left_out + 1, complete=complete, missing=missing)
         self._set(sums, observed, unsummed)
+
+    @property
+    def missing(self) -> Missing:
+        """What is missing of each arm, and whether that tells arms apart."""
+        return self._now[0].missing
 
     def add_arms(self, count: int = 1) -> None:
         """Add arms, numbered on from the last. What is known of the other arms stays.

@@ -18,6 +18,7 @@ from ..base.arrays import Bools, Floats, Ints
 from ..base.packed import pack_floats, pack_ints, unpack_floats, unpack_ints
 from ..kernels import betting as at
 from .boundary import Interval
+from .missing import NOTHING_MISSING, Missing
 from .outs import Outs
 from .pairs import Pairs
 
@@ -123,6 +124,7 @@ class Sums:
     # After how many observations to look for what `pairs` does not say by itself.
     next_look: int = 0
     left_out: int = 0  # decisions, because it is not known what they would have shown
+    missing: Missing = NOTHING_MISSING  # what of each arm
     # How many observations there were before the first of these; None if that is not known.
     complete: int | None = None
     # Whether the law of the first round was known; None before it. Without drift, arms are then
@@ -369,6 +371,7 @@ class Sums:
             content[name] = pack_floats(values) if name in _FLOATS else pack_ints(values)
         content["pairs"] = self.pairs.to_dict()
         content["outs"] = self.outs.to_dict()
+        content["missing"] = self.missing.to_list()
         content["out_at"] = [[arm, when] for arm, when in self.out_at.items()]
         content["settled"] = [[*pair, *shown] for pair, shown in self.settled.items()]
         content["best"] = None if self.best is None else list(self.best)
@@ -384,6 +387,7 @@ class Sums:
             **{name: _unpack(content[name], name) for name in _ARRAYS},
             pairs=Pairs.from_dict(content["pairs"]),
             outs=Outs.from_dict(content["outs"]),
+            missing=Missing.from_list(content["missing"]),
             out_at={int(arm): int(when) for arm, when in content["out_at"]},
             settled={
                 (worse, better): Shown(*shown) for worse, better, *shown in content["settled"]

@@ -11,7 +11,7 @@ from ..base.arrays import Bools, Floats, Ints
 from ..base.validation import LEAST_RISK, check_number
 from ..decision import Arm
 from ..errors import ArmError, Message
-from ..kernels.betting import COMPARED, USED
+from ..kernels.betting import COMPARED, SEEN, USED
 from . import comparisons
 from .boundary import Interval
 from .comparisons import Basis
@@ -171,8 +171,36 @@ def verdict(
         waiting_until=None if awaited is None else awaited.until,
         is_provisional=_is_provisional(sequences, decided_at),
     )
+    if judgement.is_provisional and sequences.missing.is_uneven:
+        return _withheld(judgement, sequences, arm_names)
     level = _level_text(sure, comparison)
     return replace(judgement, text=_sentence(judgement, level, awaited) + _reservation(judgement))
+
+
+def _withheld(judgement: Verdict, sequences: Sequences, names: Sequence[Arm]) -> Verdict:
+    """The verdict where feedback goes missing more often for one arm: it waits, and says why."""
+    arm = sequences.missing.most
+    counts = np.zeros(sequences.count)
+    counts[: len(sequences.missing.counts)] = sequences.missing.counts
+    others = np.arange(sequences.count) != arm
+    seen = sequences.sums.counts[:, SEEN]
+    own_share = counts[arm] / max(counts[arm] + seen[arm], 1.0)
+    other_share = counts[others].sum() / max((counts + seen)[others].sum(), 1.0)
+    text = (
+        f"withheld: feedback of {_text_of(names[arm])} is missing in {100.0 * own_share:.2g} % of "
+        f"its decisions, and in {100.0 * other_share:.2g} % of the others'; the losses seen are no "
+        "fair sample, so declare an expired_loss or find out why"
+    )
+    return replace(
+        judgement,
+        text=text,
+        state="open",
+        left=(*judgement.left, *judgement.out),
+        out=(),
+        sure=None,
+        more_observations=None,
+        decided_at=None,
+    )
 
 
 def _best_place(sums: Sums, comparison: "Comparison") -> int:
@@ -396,6 +424,8 @@ def is_beaten(sequences: Sequences, arm: int, risk: float, *, drift: bool) -> bo
     """Whether it is shown, at this risk, that another arm is better than this one, which was chosen
     beforehand.
     """
+    if sequences.missing.is_uneven:
+        return False
     sums = sequences.sums
     basis = comparisons.basis_of(sums, drift=drift)
     return comparisons.chance_of(sums, arm, basis) <= risk

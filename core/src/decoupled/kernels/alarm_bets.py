@@ -17,8 +17,9 @@ from .observed import (
     WEIGHT,
     Observed,
     Standing,
-    level_of_pair,
+    level_arm,
     loss_above,
+    take_levels,
     weight_of_round,
 )
 
@@ -44,6 +45,7 @@ def bet_since(
     seen: Observed, alarm: AlarmTotals, standing: Standing, decided: int, n: int
 ) -> float:
     """Add a round that could explore the decided arm; return the mean of the sums over rivals."""
+    take_levels(standing, seen.numbers[n, RHO])
     total = 0.0
     mine = standing.chances[decided]
     for place in range(len(alarm.rivals)):
@@ -70,9 +72,8 @@ def _gain(seen: Observed, standing: Standing, decided: int, rival: int, n: int) 
         return seen.numbers[n, SHARE] * (estimate - 1.0)
     if explored != decided and explored != rival:
         return 0.0
-    level = level_of_pair(standing, decided, rival)
-    mine = standing.chances[decided]
-    theirs = standing.chances[rival]
-    weight = weight_of_round(mine, theirs, level, seen.numbers[n, RHO])
-    above = loss_above(seen, n, level)
-    return weight * above / mine if explored == decided else -weight * above / theirs
+    level = standing.levels[level_arm(standing, decided, rival)]
+    above = weight_of_round(standing, decided, rival) * loss_above(seen, n, level)
+    if explored == decided:
+        return above / standing.chances[decided]
+    return -above / standing.chances[rival]

@@ -14,6 +14,7 @@ from .observed import (
     EXPLORE,
     LAW,
     LOSS,
+    RHO,
     SERVES,
     SHARE,
     WEIGHT,
@@ -22,6 +23,7 @@ from .observed import (
     WIDTH,
     Observed,
     Standing,
+    take_levels,
 )
 from .out_bets import OutTotals, bet_against_leader
 from .pair_bets import PairTotals, bet_on_pairs
@@ -65,6 +67,7 @@ def add_observations(
     for n in range(start, len(seen.rows)):
         # The bets first: their levels are of the losses before this one.
         _take_chances(seen, outs, standing, n)
+        take_levels(standing, seen.numbers[n, RHO])
         if seen.rows[n, LAW] >= 0 and seen.numbers[n, SHARE] == 0.0:
             arms.rounds[LAW_ROUNDS] += 1
         has_pair = bet_on_pairs(seen, pairs, standing, n)

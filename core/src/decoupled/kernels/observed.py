@@ -42,39 +42,54 @@ class Standing(NamedTuple):
         means: the running mean of the losses seen, drawn a little to one half.
         counts: how many were seen.
         chances: the chance with which each arm is explored in the round; without a law, 1 or 0.
+        levels: the mean, kept away from 0 and 1.
+        as_worse: the largest weight of the round, over the chance of the first arm, at which a bet
+            at this level that the first is worse loses no more than everything if it is explored.
+        as_better: the same over the chance of the second arm, if that is explored.
     """
 
     means: Floats
     counts: Ints
     chances: Floats
+    levels: Floats
+    as_worse: Floats
+    as_better: Floats
 
 
 @compiled
-def level_of_pair(standing: Standing, one: int, two: int) -> float:
-    """The level of a bet on two arms: the running mean of the one that was seen more often."""
-    counts = standing.counts
-    first = counts[one] > counts[two]
-    if counts[one] == counts[two]:
-        first = standing.chances[one] >= standing.chances[two]
-    mean = standing.means[one] if first else standing.means[two]
-    return min(max(mean, LEAST_LEVEL), MOST_LEVEL)
+def take_levels(standing: Standing, rho: float) -> None:
+    """Take the level of each arm, and what it allows in a round that asks for a label with
+    probability `rho`.
+
+    docs/theory.md has the proof that no loss then costs more than everything.
+    """
+    for arm in range(len(standing.means)):
+        level = min(max(standing.means[arm], LEAST_LEVEL), MOST_LEVEL)
+        low = max(level - BAND, 0.0)
+        high = min(level + BAND, 1.0)
+        standing.levels[arm] = level
+        standing.as_worse[arm] = 1.0 / (rho * level + (1.0 - rho) * high)
+        standing.as_better[arm] = 1.0 / (1.0 - rho * level - (1.0 - rho) * low)
 
 
 @compiled
-def weight_of_round(worse: float, better: float, level: float, rho: float) -> float:
+def level_arm(standing: Standing, one: int, two: int) -> int:
+    """The arm whose level a bet on two arms has: the one that was seen more often."""
+    if standing.counts[one] == standing.counts[two]:
+        return min(one, two)
+    return one if standing.counts[one] > standing.counts[two] else two
+
+
+@compiled
+def weight_of_round(standing: Standing, worse: int, better: int) -> float:
     """The largest weight v with which a bet on "the first arm is worse than the second" loses no
     more than everything, whatever the loss.
-
-    `worse` and `better` are the chances with which the two are explored, and `rho` is that of a
-    label. docs/theory.md has the proof.
     """
-    if rho == 1.0:
-        return min(worse / level, better / (1.0 - level))
-    low = max(level - BAND, 0.0)
-    high = min(level + BAND, 1.0)
-    below = rho * level + (1.0 - rho) * high
-    above = 1.0 - rho * level - (1.0 - rho) * low
-    return min(worse / below, better / above)
+    arm = level_arm(standing, worse, better)
+    return min(
+        standing.chances[worse] * standing.as_worse[arm],
+        standing.chances[better] * standing.as_better[arm],
+    )
 
 
 @compiled

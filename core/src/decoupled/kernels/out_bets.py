@@ -11,12 +11,11 @@ from .observed import (
     EXPLORE,
     LAW,
     LOSS,
-    RHO,
     SHARE,
     WEIGHT,
     Observed,
     Standing,
-    level_of_pair,
+    level_arm,
     loss_above,
     weight_of_round,
 )
@@ -101,10 +100,9 @@ def _bet_by_law(
     sign: float,
 ) -> None:
     """Let an arm bet that it is worse than the leader; `sign` is 1 if it was explored itself."""
-    mine = standing.chances[arm]
-    chance = mine if sign > 0.0 else standing.chances[leader]
-    level = level_of_pair(standing, arm, leader)
-    weight = weight_of_round(mine, standing.chances[leader], level, seen.numbers[n, RHO])
+    chance = standing.chances[arm] if sign > 0.0 else standing.chances[leader]
+    level = standing.levels[level_arm(standing, arm, leader)]
+    weight = weight_of_round(standing, arm, leader)
     z = sign * weight * loss_above(seen, n, level) / chance
     bet(outs.won, outs.powers, outs.stakes, arm, z)
     outs.money[arm] = money_of(outs.won, outs.powers, arm)

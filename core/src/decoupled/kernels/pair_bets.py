@@ -18,9 +18,8 @@ from .observed import (
     WIDTH,
     Observed,
     Standing,
-    level_of_pair,
+    level_arm,
     loss_above,
-    weight_of_round,
 )
 from .stakes import multiply
 
@@ -43,7 +42,11 @@ class PairTotals(NamedTuple):
         common: a factor for each stake that is the same for all pairs; and, last, a part of the
             weights that is.
         follows: whether each slot's arm contends. Two that do not are followed no longer.
-        active: room for the slots that a round could explore.
+        contenders: the slots whose arms contend.
+        chances: room for the chance of each slot's arm in a round, and so for the next three.
+        counts: how many losses of it were seen.
+        as_worse: `Standing.as_worse`.
+        as_better: `Standing.as_better`.
         factors: room for a number for each stake.
     """
 
@@ -56,7 +59,11 @@ class PairTotals(NamedTuple):
     goals: Floats
     common: Floats
     follows: Ints
-    active: Ints
+    contenders: Ints
+    chances: Floats
+    counts: Floats
+    as_worse: Floats
+    as_better: Floats
     factors: Floats
 
 
@@ -66,65 +73,80 @@ def bet_on_pairs(seen: Observed, pairs: PairTotals, standing: Standing, n: int) 
     share = seen.numbers[n, SHARE]
     if len(pairs.owners) == 0 or (seen.rows[n, LAW] < 0 and share == 0.0):
         return False
-    explored = -1
-    count = 0
-    for slot in range(len(pairs.owners)):
-        arm = pairs.owners[slot]
-        if arm >= 0 and standing.chances[arm] > 0.0:
-            pairs.active[count] = slot
-            count += 1
-            if arm == seen.rows[n, EXPLORE]:
-                explored = slot
+    explored = _take_slots(pairs, standing, seen.rows[n, EXPLORE])
     for k in range(len(pairs.stakes)):
         pairs.factors[k] = 1.0
     if share == 0.0:
-        _add_weights(seen, pairs, standing, n, count)
-        return explored >= 0 and _bet_by_law(seen, pairs, standing, n, explored, count)
+        _add_weights(pairs, seen.numbers[n, RHO])
+        return explored >= 0 and _bet_by_law(seen, pairs, standing, n, explored)
     if seen.rows[n, LAW] < 0:
         _charge_all(pairs, share, share / seen.numbers[n, WIDTH])
     else:
-        _charge_explorable(pairs, share, share / seen.numbers[n, WIDTH], count)
-    return explored >= 0 and _bet_by_weight(seen, pairs, standing, n, explored, count)
+        _charge_explorable(pairs, share, share / seen.numbers[n, WIDTH])
+    return explored >= 0 and _bet_by_weight(seen, pairs, standing, n, explored)
 
 
 @compiled
-def _add_weights(seen: Observed, pairs: PairTotals, standing: Standing, n: int, count: int) -> None:
-    """Add the weight of a round with a law to all pairs that it could explore."""
-    rho = seen.numbers[n, RHO]
-    for place in range(count):
-        one = pairs.active[place]
-        arm = pairs.owners[one]
-        chance = standing.chances[arm]
-        for other_place in range(place):
-            two = pairs.active[other_place]
-            if pairs.follows[one] == 1 or pairs.follows[two] == 1:
-                other = pairs.owners[two]
-                level = level_of_pair(standing, arm, other)
-                other_chance = standing.chances[other]
-                weight = weight_of_round(chance, other_chance, level, rho)
-                opposite = weight_of_round(other_chance, chance, level, rho)
-                pairs.weights[one, two] += rho * weight
-                pairs.weights[two, one] += rho * opposite
+def _take_slots(pairs: PairTotals, standing: Standing, arm: int) -> int:
+    """Take how the arm of each slot stands; return the slot of one arm, -1 if it has none."""
+    found = -1
+    for slot in range(len(pairs.owners)):
+        owner = pairs.owners[slot]
+        if owner < 0:
+            pairs.chances[slot] = 0.0
+            continue
+        pairs.chances[slot] = standing.chances[owner]
+        pairs.counts[slot] = standing.counts[owner]
+        pairs.as_worse[slot] = standing.as_worse[owner]
+        pairs.as_better[slot] = standing.as_better[owner]
+        if owner == arm and standing.chances[owner] > 0.0:
+            found = slot
+    return found
+
+
+@compiled
+def _add_weights(pairs: PairTotals, rho: float) -> None:
+    """Add the weight of a round with a law to all pairs that are followed; it is 0 for those that
+    the round could not explore.
+    """
+    slots = len(pairs.owners)
+    for one in range(slots):
+        if pairs.follows[one] == 1:
+            for two in range(slots):
+                pairs.weights[one, two] += rho * _slot_weight(pairs, one, two)
+        else:
+            for place in range(len(pairs.contenders)):
+                two = pairs.contenders[place]
+                pairs.weights[one, two] += rho * _slot_weight(pairs, one, two)
+        pairs.weights[one, one] = 0.0
+
+
+@compiled
+def _slot_weight(pairs: PairTotals, worse: int, better: int) -> float:
+    """`weight_of_round` by slots."""
+    is_first = pairs.counts[worse] > pairs.counts[better]
+    if pairs.counts[worse] == pairs.counts[better]:
+        is_first = pairs.owners[worse] < pairs.owners[better]
+    as_worse = pairs.as_worse[worse] if is_first else pairs.as_worse[better]
+    as_better = pairs.as_better[worse] if is_first else pairs.as_better[better]
+    return min(pairs.chances[worse] * as_worse, pairs.chances[better] * as_better)
 
 
 @compiled
 def _bet_by_law(
-    seen: Observed, pairs: PairTotals, standing: Standing, n: int, explored: int, count: int
+    seen: Observed, pairs: PairTotals, standing: Standing, n: int, explored: int
 ) -> bool:
     """Bet on the pairs of the explored arm in a round whose law is known."""
     arm = pairs.owners[explored]
-    chance = standing.chances[arm]
-    rho = seen.numbers[n, RHO]
+    chance = pairs.chances[explored]
     enough = False
-    for place in range(count):
-        slot = pairs.active[place]
-        if slot != explored and (pairs.follows[slot] == 1 or pairs.follows[explored] == 1):
-            other = pairs.owners[slot]
-            other_chance = standing.chances[other]
-            level = level_of_pair(standing, arm, other)
+    for slot in range(len(pairs.owners)):
+        is_followed = pairs.follows[slot] == 1 or pairs.follows[explored] == 1
+        if slot != explored and is_followed and pairs.chances[slot] > 0.0:
+            level = standing.levels[level_arm(standing, arm, pairs.owners[slot])]
             above = loss_above(seen, n, level) / chance
-            gain = weight_of_round(chance, other_chance, level, rho) * above
-            opposite = -weight_of_round(other_chance, chance, level, rho) * above
+            gain = _slot_weight(pairs, explored, slot) * above
+            opposite = -_slot_weight(pairs, slot, explored) * above
             pairs.gains[explored, slot] += gain
             pairs.gains[slot, explored] += opposite
             enough |= _bet(pairs, explored, slot, gain)
@@ -134,7 +156,7 @@ def _bet_by_law(
 
 @compiled
 def _bet_by_weight(
-    seen: Observed, pairs: PairTotals, standing: Standing, n: int, explored: int, count: int
+    seen: Observed, pairs: PairTotals, standing: Standing, n: int, explored: int
 ) -> bool:
     """Add what the explored arm tells. The stake of the round, which every pair pays, is paid
     already.
@@ -148,10 +170,9 @@ def _bet_by_weight(
     enough = False
     for k in range(len(pairs.stakes)):
         pairs.factors[k] = 1.0 / (1.0 - share * pairs.stakes[k])
-    for place in range(count):
-        slot = pairs.active[place]
-        if slot != explored:
-            level = level_of_pair(standing, arm, pairs.owners[slot])
+    for slot in range(len(pairs.owners)):
+        if slot != explored and pairs.chances[slot] > 0.0:
+            level = standing.levels[level_arm(standing, arm, pairs.owners[slot])]
             gain = share / width * weight * (estimate - level)
             pairs.gains[explored, slot] += gain
             pairs.gains[slot, explored] -= gain
@@ -176,14 +197,12 @@ def _charge_all(pairs: PairTotals, share: float, weight: float) -> None:
 
 
 @compiled
-def _charge_explorable(pairs: PairTotals, share: float, weight: float, count: int) -> None:
+def _charge_explorable(pairs: PairTotals, share: float, weight: float) -> None:
     """The same for the pairs that could be explored in this round."""
     slots = len(pairs.owners)
-    for place in range(count):
-        one = pairs.active[place]
-        for other_place in range(count):
-            two = pairs.active[other_place]
-            if one != two:
+    for one in range(slots):
+        for two in range(slots):
+            if one != two and pairs.chances[one] > 0.0 and pairs.chances[two] > 0.0:
                 pairs.weights[one, two] += weight
                 for k in range(len(pairs.stakes)):
                     factor = 1.0 - share * pairs.stakes[k]
