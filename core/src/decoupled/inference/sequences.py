@@ -412,7 +412,7 @@ class Sequences:
         ...     loss = 0.25 if n % 2 else 0.75
         ...     sequences.update(explore=n % 2, weight=2.0, loss=loss, law=[0.5, 0.5])
         >>> [round(end, 2) for end in sequences.difference(0, 1)]
-        [0.5, 0.47, 0.54]
+        [0.5, 0.45, 0.56]
         """
         place = self._place("arm", arm)
         other_place = self._place("other", other)
