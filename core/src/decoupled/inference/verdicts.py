@@ -81,7 +81,7 @@ class Verdict:
     >>> for n in range(200):
     ...     sequences.update(explore=n % 2, weight=2.0, loss=0.25 if n % 2 else 0.75)
     >>> verdict(sequences, ["small", "large"]).text
-    'large is better than small (95 %, decided at round 29)'
+    'large is better than small (95 %, decided at round 25)'
     """
 
     text: str
