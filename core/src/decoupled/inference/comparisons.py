@@ -41,15 +41,12 @@ def chances(sums: Sums, live: Ints, basis: Basis) -> Floats:
             return _risks(closed_evidence(sums.outs.evidence()[live])) / epoch_share
         rival, evidence = _against_lowest(sums, live)
         return _risks(evidence) / sums.share_of_pairs(live, rival)
-    smallest = np.ones(len(live))
-    if sums.part_of_outs > 0.0:
-        share = epoch_share * sums.part_of_outs / sums.outs.contenders
-        smallest = _risks(sums.outs.evidence()[live]) / share
+    smallest = _chances_of_outs(sums, live)
     slots = sums.pairs.slots(live.tolist())
     has_slot = slots >= 0
     followed = live[has_slot]
     if len(followed) > 1:
-        shares = np.stack([_parts_of_pairs(sums, followed, arm) for arm in followed], axis=1)
+        shares = _parts_of_pairs(sums, followed[:, None], followed)
         risks = _risks(sums.pairs.evidence(slots[has_slot], slots[has_slot])) / shares
         np.fill_diagonal(risks, np.inf)
         smallest[has_slot] = np.minimum(smallest[has_slot], risks.min(axis=1))
@@ -60,10 +57,36 @@ def chances(sums: Sums, live: Ints, basis: Basis) -> Floats:
     return smallest
 
 
-def _parts_of_pairs(sums: Sums, firsts: Ints, second: int) -> Floats:
+def _chances_of_outs(sums: Sums, live: Ints) -> Floats:
+    """For each of the arms, the smallest risk at which its own bet shows it now to be out."""
+    if sums.part_of_outs == 0.0:
+        return np.ones(len(live))
+    share = share_of_batch(sums.outs.epoch) * sums.part_of_outs / sums.outs.contenders
+    return _risks(sums.outs.evidence()[live]) / share
+
+
+def settled_chances(sums: Sums, live: Ints) -> Floats:
+    """For each of the arms, the smallest risk at which it is shown now to be worse by what showed
+    it before: its own bet, or a pair that is settled.
+    """
+    smallest = _chances_of_outs(sums, live)
+    pairs = np.array(list(sums.settled), np.int64).reshape(-1, 2)
+    slots = sums.pairs.slots(pairs.ravel().tolist()).reshape(-1, 2)
+    has_slots = (slots >= 0).all(axis=1)
+    if not has_slots.all():
+        smallest = np.minimum(smallest, chances(sums, live, "running"))
+    pairs, slots = pairs[has_slots], slots[has_slots]
+    evidence = sums.pairs.evidence_of(slots[:, 0], slots[:, 1])
+    risks = _risks(evidence) / _parts_of_pairs(sums, pairs[:, 0], pairs[:, 1])
+    places = np.searchsorted(live, pairs[:, 0])
+    np.minimum.at(smallest, places, risks)
+    return smallest
+
+
+def _parts_of_pairs(sums: Sums, firsts: Ints, seconds: Ints | int) -> Floats:
     """The part of the risk of a verdict for "the first arm is worse than the second"."""
-    parts = sums.part_of_pairs(sums.later_batches(firsts, second))
-    return np.asarray(parts * sums.share_of_pairs(firsts, second))
+    parts = sums.part_of_pairs(sums.later_batches(firsts, seconds))
+    return np.asarray(parts * sums.share_of_pairs(firsts, seconds))
 
 
 def _part_of_new_pairs(sums: Sums) -> float:
@@ -93,7 +116,7 @@ def within(sums: Sums, margin: float, risk: float, *, drift: bool) -> Ints:
     All that is ever shown so holds together, for every margin, with probability 1 - risk.
     """
     live = np.array(sums.live, np.int64)
-    if basis_of(sums, drift=drift) == "stationary":
+    if not drift and not sums.by_law:
         by = -margin / sums.width
         evidence = np.stack(
             [plain_evidence(sums, live, arm, by=by) for arm in live.tolist()], axis=1
@@ -103,7 +126,7 @@ def within(sums: Sums, margin: float, risk: float, *, drift: bool) -> Ints:
         if slots.min() < 0:  # pairs of arms are not followed
             return live[:0]
         evidence = sums.pairs.evidence(slots, slots, -margin)
-    shares = np.stack([sums.share_of_pairs(live, arm) for arm in live.tolist()], axis=1)
+    shares = sums.share_of_pairs(live[:, None], live)
     is_shown = evidence >= -np.log(risk * shares)
     np.fill_diagonal(is_shown, True)
     return live[is_shown.all(axis=0)]
@@ -321,7 +344,7 @@ def _first_positive(surplus: Callable[[float], float]) -> float:
 # which come from different rounds: see docs/inference.md.
 
 
-_RIVALS = 50
+_RIVALS = 1
 _STEPS = 30  # halvings of an interval of means
 
 
@@ -329,8 +352,8 @@ def weighted_evidence(sums: Sums, arms: Ints) -> tuple[Floats, Ints]:
     """The evidence that each of these arms (rows) is worse than a rival (columns), from weighted
     losses; and the rivals.
 
-    The rivals are the arms with the most gains: all of them, unless there are many, since the
-    evidence of every pair would take seconds with a thousand arms.
+    The rival is the arm with the most gains: bets against the leader show which arms are out, and
+    this is for the one that may be better than every other arm.
     """
     moments = sums.moments[arms, COMPARABLE:OTHER]
     rivals = np.argsort(-moments[:, 2], kind="stable")[:_RIVALS]

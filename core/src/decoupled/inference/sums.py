@@ -334,9 +334,9 @@ class Sums:
         part = self.part_of_outs
         return self.outs.contenders / (risk * part) if part > 0.0 else math.inf
 
-    def later_batches(self, firsts: Ints, second: int) -> Ints:
-        """The later addition of each of these arms and a second one."""
-        return np.maximum(self.batch[firsts], self.batch[second])
+    def later_batches(self, firsts: Ints, seconds: Ints | int) -> Ints:
+        """The later addition of each two of these arms."""
+        return np.asarray(np.maximum(self.batch[firsts], self.batch[seconds]))
 
     def share_of_arms(self) -> tuple[Floats, float]:
         """The share of each arm's interval, and that of what was exploited."""
@@ -352,11 +352,11 @@ class Sums:
         """
         return share_of_batch(self.batches) / (2 * self.contenders)
 
-    def share_of_pairs(self, firsts: Ints, second: int) -> Floats:
+    def share_of_pairs(self, firsts: Ints, seconds: Ints | int) -> Floats:
         """The share of "the first arm is worse than the second" in a comparison that never starts
         again.
         """
-        later = self.later_batches(firsts, second)
+        later = self.later_batches(firsts, seconds)
         return _shares_in_batches(later, np.array(self.compared))
 
     def share_of_new_pairs(self) -> float:

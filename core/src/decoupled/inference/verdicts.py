@@ -362,7 +362,10 @@ def _compare_as_settled(sums: Sums) -> Comparison:
     """
     basis = comparisons.basis_of(sums, drift=sums.drift)
     live = np.array(sums.live, np.int64)
-    chances = comparisons.chances(sums, live, basis)
+    if basis == "stationary":
+        chances = comparisons.chances(sums, live, basis)
+    else:
+        chances = comparisons.settled_chances(sums, live)
     out_since = sums.out_since
     is_out = np.isin(live, list(out_since))
     shown_at = 0 if 0 in out_since.values() else max(out_since.values(), default=0)
