@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..base.arrays import Ints
 from ..environments import AdaptiveAlternating, PunishLast
 from ..environments.base import Adversary
 from ..kernels import feedback_delay, rounds, winner_law
@@ -21,6 +22,7 @@ from ..kernels.random import keyed
 from ..kernels.random.sampling import draw_loss
 from ..kernels.random.stream import uniform
 from ..kernels.rounds import Run, Table, against_best, play_rounds
+from ..kernels.singles import CentredBets, Levels, LookBets, add_to_singles, bet_on_rounds
 from ..kernels.worlds import ContextWorld, RoundContexts, TableWorld
 from ..native.load import full_name, name_of
 from ..policies import FTPL, Forgetting, Policy, strata
@@ -112,6 +114,8 @@ def _common() -> Group:
         (winner_law._add_law, (numbers, 2.0, True, nodes, numbers, numbers)),
         (against_best, (ints, table, numbers)),
         (add_observations, (*_betting(), 0)),
+        (add_to_singles, _singles()),
+        (bet_on_rounds, (_centred(), 0, *6 * (numbers,))),
         (rounds.merge_groups, (table, 1, numbers, numbers)),
         # What draws the arm of a key.
         (keyed.key_word, (_stream(), 1.0, 0)),
@@ -200,6 +204,18 @@ def _betting() -> tuple[Observed, ArmTotals, PairTotals]:
         ArmTotals(table, rows, ints, numbers),
         PairTotals(ints, numbers, table, rows, table, table, table, numbers, numbers, numbers),
     )
+
+
+def _singles() -> tuple[Observed, Levels, LookBets, CentredBets, Ints]:
+    numbers, table = np.zeros(ARMS), np.zeros((ARMS, ARMS))
+    ints, rows = np.zeros(ARMS, np.int64), np.zeros((ARMS, ARMS), np.int64)
+    looks = LookBets(table, rows, numbers, numbers)
+    return Observed(rows, table, table), Levels(table, 1.0), looks, _centred(), ints
+
+
+def _centred() -> CentredBets:
+    table, ints = np.zeros((ARMS, ARMS)), np.zeros(ARMS, np.int64)
+    return CentredBets(table, np.zeros((ARMS, ARMS), np.int64), table, ints)
 
 
 def _stream() -> Any:

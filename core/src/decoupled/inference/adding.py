@@ -37,6 +37,7 @@ def add_all(sums: Sums, observations: Sequence[Observation], before: int) -> Non
 def _add(sums: Sums, observations: Sequence[Observation]) -> None:
     """Add observations, and settle the pairs whose bets have won enough on the way."""
     packed = pack_observations(sums, observations)
+    sums.singles.add(packed, sums.retired, sums.width)
     arms = ArmTotals(sums.moments, sums.counts, sums.rounds, sums.flow)
     pairs = sums.pairs.totals()
     start = 0

@@ -19,6 +19,7 @@ from ..base.packed import pack_floats, pack_ints, unpack_floats, unpack_ints
 from ..kernels import betting as at
 from .boundary import Interval
 from .pairs import Pairs
+from .singles import Singles
 
 # How many numbers there are of each kind: for an arm, and for all arms together.
 _MOMENTS = 16
@@ -108,6 +109,7 @@ class Sums:
     compared: list[int]  # how many ordered pairs of arms share the risk of each addition
     contenders: int  # how many arms there were when the comparable rounds began
     pairs: Pairs
+    singles: Singles
     # The pairs of which the first arm was shown to be worse, in that order, with what showed it and
     # when.
     settled: dict[tuple[int, int], Shown]
@@ -150,6 +152,7 @@ class Sums:
             compared=[arms * (arms - 1)],
             contenders=arms,
             pairs=pairs,
+            singles=Singles.start(arms),
             settled={},
             width=width,
         )
@@ -158,7 +161,7 @@ class Sums:
 
     def copy(self) -> "Sums":
         """A copy that shares nothing with this one that changes."""
-        changing = (*_ARRAYS, "compared", "pairs", "settled")
+        changing = (*_ARRAYS, "compared", "pairs", "singles", "settled")
         return replace(self, **{name: getattr(self, name).copy() for name in changing})
 
     def unmapped(self, mean: Any) -> Any:
@@ -222,6 +225,7 @@ class Sums:
         self.retired = np.pad(self.retired, (0, count))
         self.contenders = len(self.live)
         slots = self.pairs.admit(range(old_count, old_count + count))
+        self.singles.add_arms(count)
         # Those with a new arm, and what the others show from now on alone.
         self.compared.append(self.contenders * (self.contenders - 1))
         self._set_goals(slots)
@@ -325,6 +329,7 @@ class Sums:
             values = getattr(self, name).ravel()
             content[name] = pack_floats(values) if name in _FLOATS else pack_ints(values)
         content["pairs"] = self.pairs.to_dict()
+        content["singles"] = self.singles.to_dict()
         content["settled"] = [[*pair, *shown] for pair, shown in self.settled.items()]
         content["best"] = None if self.best is None else list(self.best)
         return content
@@ -338,6 +343,7 @@ class Sums:
             **plain,
             **{name: _unpack(content[name], name) for name in _ARRAYS},
             pairs=Pairs.from_dict(content["pairs"]),
+            singles=Singles.from_dict(content["singles"]),
             settled={
                 (worse, better): Shown(*shown) for worse, better, *shown in content["settled"]
             },
@@ -375,6 +381,7 @@ class Sums:
             "left_out": _is_count(self.left_out),
             "complete": self.complete is None or _is_count(self.complete),
             "width": type(self.width) is float and 1.0 <= self.width < 1e6,
+            "singles": len(self.singles.totals) == arms,
             "owners": np.isin(self.pairs.owners, [-1, *self.live]).all(),
             "settled": self._has_possible_settled(),
             "best": self.best is None or self._is_possible_best(self.best),

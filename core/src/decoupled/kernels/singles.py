@@ -1,0 +1,296 @@
+"""Add observations to the bets on single means: of each arm, of what was exploited, and of the
+difference of both.
+
+`decoupled.inference.singles` says what is bet and what the sums are for. Everything here reads the
+levels of the arms before it adds the round to them, so a bet knows earlier decisions alone.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..base.arrays import Floats, Ints
+from .betting import (
+    COUPLED,
+    ESTIMATE,
+    EXPLOIT,
+    EXPLORE,
+    LAW,
+    LOSS,
+    RHO,
+    SERVES,
+    SHARE,
+    WEIGHT,
+    WEIGHTED,
+    WHOLE,
+    Observed,
+)
+from .jit import compiled
+from .stakes import PRIOR, STAKES, bet, level_of, multiply
+
+# A mean is bounded however long an arm is watched, and a bet on a difference only until it is
+# settled. So the smallest stakes are smaller here; they serve up to 10^8 looks.
+LOOK_STAKES: Floats = np.append(STAKES, [0.004, 0.0016, 0.0006])
+LOOK_PRIOR: Floats = np.append(0.97 * PRIOR, [0.015, 0.01, 0.005])
+# Of bets whose rounds all weigh the same. No round may lose more than this share of the money.
+MOST_LOST = 0.95
+RATES: Floats = 8.0 * MOST_LOST * np.power(0.5, np.arange(18.0))
+RATE_PRIOR: Floats = np.full(len(RATES), 1.0 / len(RATES))
+
+MOST_WEIGHT = 1e50  # a larger one could not be multiplied; it then counts for less
+
+# The rows of `won`, `powers` and `centres` in `CentredBets`: two for what was exploited, then two
+# for each arm. The first of two is the bet for the lower end.
+SERVED_ROWS = 0
+FIRST_ARM_ROW = 2
+
+
+class Levels(NamedTuple):
+    """What the levels of the arms are made of.
+
+    Attributes:
+        totals: for each arm, the sum of its losses and their number; with labels, both weighted by
+            the probability of a label.
+        width: of the range around 1/2 that losses are mapped from; 1 without labels.
+    """
+
+    totals: Floats
+    width: float
+
+
+class LookBets(NamedTuple):
+    """Bets on the mean of each arm over the rounds that looked at it, two rows for each arm.
+
+    Attributes:
+        won: the money of each of `LOOK_STAKES`, see `decoupled.kernels.stakes`.
+        powers: of 2^1000, that go with it.
+        weights: the sum of the weights of the looks.
+        centres: the sum of these weights, each times the level of its look.
+    """
+
+    won: Floats
+    powers: Ints
+    weights: Floats
+    centres: Floats
+
+
+class CentredBets(NamedTuple):
+    """Bets whose rounds all weigh the same: two rows for what was exploited, and two for each arm
+    that is compared with it.
+
+    Attributes:
+        won: the money of each of `RATES`, see `decoupled.kernels.stakes`.
+        powers: of 2^1000, that go with it.
+        centres: the sum of the levels, for each rate.
+        rounds: of what was exploited, and of each such arm.
+    """
+
+    won: Floats
+    powers: Ints
+    centres: Floats
+    rounds: Ints
+
+
+@compiled
+def add_to_singles(
+    seen: Observed, levels: Levels, looks: LookBets, centred: CentredBets, retired: Ints
+) -> None:
+    """Add observations, in their order."""
+    for n in range(len(seen.rows)):
+        _bet_on_served(seen, levels, centred, n)
+        _bet_against_served(seen, levels, centred, retired, n)
+        _bet_on_look(seen, levels, looks, n)
+        arm = seen.rows[n, EXPLORE]
+        levels.totals[arm, 0] += seen.numbers[n, RHO] * seen.numbers[n, ESTIMATE]
+        levels.totals[arm, 1] += seen.numbers[n, RHO]
+
+
+@compiled
+def _bet_on_look(seen: Observed, levels: Levels, looks: LookBets, n: int) -> None:
+    """Bet on the mean of the explored arm, at the largest weights that lose no more than all.
+
+    With labels, an estimate lies in [1 - 1 / rho, 1 / rho].
+    """
+    arm = seen.rows[n, EXPLORE]
+    rho = seen.numbers[n, RHO]
+    level = level_of(levels.totals[arm, 0], levels.totals[arm, 1])
+    above = seen.numbers[n, ESTIMATE] - level
+    up = rho / (1.0 - rho + rho * level)
+    down = rho / (1.0 - rho * level)
+    row = 2 * arm
+    bet(looks.won, looks.powers, LOOK_STAKES, row, max(up * above, -1.0))
+    bet(looks.won, looks.powers, LOOK_STAKES, row + 1, max(-down * above, -1.0))
+    looks.weights[row] += up
+    looks.weights[row + 1] += down
+    looks.centres[row] += up * level
+    looks.centres[row + 1] += down * level
+
+
+@compiled
+def _unit_level(levels: Levels, arm: int) -> float:
+    """The level of an arm on the map of losses to [0, 1]."""
+    level = level_of(levels.totals[arm, 0], levels.totals[arm, 1])
+    return 0.5 + (level - 0.5) / levels.width
+
+
+@compiled
+def _chance_of(seen: Observed, arm: int, n: int) -> float:
+    """The probability with which a round explored an arm; NaN if that is not known."""
+    law = seen.rows[n, LAW]
+    if law < 0 or seen.numbers[n, SHARE] > 0.0:
+        return math.nan
+    return seen.laws[law, arm]
+
+
+@compiled
+def _weight_of(seen: Observed, chance: float, n: int) -> float:
+    """1 / the chance of what was explored, or the weight that was observed if it is not known."""
+    if math.isnan(chance):
+        return seen.numbers[n, WEIGHT]
+    return min(1.0 / chance, MOST_WEIGHT) if chance > 0.0 else 0.0
+
+
+@compiled
+def _reach(level: float, chance: float) -> float:
+    """How far below the level a centred estimate may fall: without a known law, any distance."""
+    return level / chance if chance > 0.0 else math.inf
+
+
+@compiled
+def _bet_on_served(seen: Observed, levels: Levels, centred: CentredBets, n: int) -> None:
+    """Bet on the mean of the exploited arm, in a round that tells it."""
+    row = seen.rows[n]
+    if row[SERVES] == 0:
+        return
+    arm = row[EXPLOIT]
+    chance = 1.0 if row[COUPLED] == 1 else _chance_of(seen, arm, n)
+    if chance == 0.0:
+        return
+    level = _unit_level(levels, arm)
+    loss = seen.numbers[n, LOSS]
+    weight = 0.0
+    if row[COUPLED] == 1:
+        weight = 1.0
+    elif arm == row[EXPLORE]:
+        weight = _weight_of(seen, chance, n)
+    centred.rounds[0] += 1
+    _bet_centred(centred, SERVED_ROWS, level, level, _reach(level, chance), weight, loss, level)
+    other = 1.0 - level
+    _bet_centred(
+        centred, SERVED_ROWS + 1, other, other, _reach(other, chance), weight, 1.0 - loss, other
+    )
+
+
+@compiled
+def _bet_against_served(
+    seen: Observed, levels: Levels, centred: CentredBets, retired: Ints, n: int
+) -> None:
+    """Bet on the loss of each arm minus that of the exploited one, and on its opposite."""
+    row = seen.rows[n]
+    if row[SERVES] == 0 or row[WHOLE] == 0 or row[WEIGHTED] == 0 or row[COUPLED] == 1:
+        return
+    served = row[EXPLOIT]
+    served_chance = _chance_of(seen, served, n)
+    if served_chance == 0.0:
+        return
+    explored = row[EXPLORE]
+    loss = seen.numbers[n, LOSS]
+    beside = _unit_level(levels, served)
+    for arm in range(len(centred.rounds) - 1):
+        if retired[arm] == 1:
+            continue
+        chance = _chance_of(seen, arm, n)
+        if chance == 0.0:
+            continue
+        centred.rounds[1 + arm] += 1
+        if arm == served:  # an arm and itself do not differ
+            continue
+        level = _unit_level(levels, arm)
+        weight = 0.0
+        gain = guess = 0.0
+        if explored == arm:
+            weight = _weight_of(seen, chance, n)
+            gain = loss
+            guess = level
+        elif explored == served:
+            weight = _weight_of(seen, served_chance, n)
+            gain = 1.0 - loss
+            guess = 1.0 - beside
+        base = level + 1.0 - beside
+        reach = max(_reach(level, chance), _reach(1.0 - beside, served_chance))
+        other_reach = max(_reach(1.0 - level, chance), _reach(beside, served_chance))
+        at = FIRST_ARM_ROW + 2 * arm
+        _bet_centred(centred, at, level - beside, base, reach, weight, gain, guess)
+        _bet_centred(
+            centred,
+            at + 1,
+            beside - level,
+            2.0 - base,
+            other_reach,
+            weight,
+            1.0 - gain,
+            1.0 - guess,
+        )
+
+
+@compiled
+def _bet_centred(
+    centred: CentredBets,
+    row: int,
+    level: float,
+    base: float,
+    reach: float,
+    weight: float,
+    gain: float,
+    guess: float,
+) -> None:
+    """Bet on a round that weighs as much as any other.
+
+    Args:
+        centred: the bets.
+        row: the row of the bet.
+        level: what the mean is compared with.
+        base: how far the estimate falls below the level if nothing is seen and it is not centred.
+        reach: how far it may fall if it is centred; infinite if that is not known.
+        weight: of what was seen; 0 if nothing.
+        gain: what was seen.
+        guess: what was expected of it.
+    """
+    for k in range(len(RATES)):
+        limit = MOST_LOST / RATES[k]
+        share = centred_share(base, reach, limit)
+        excess = max(base - limit, 0.0) if share == 0.0 else 0.0
+        worth = excess - (1.0 - share) * base + weight * (gain - share * guess)
+        multiply(centred.won, centred.powers, row, k, 1.0 + RATES[k] * worth)
+        centred.centres[row, k] += level - excess
+
+
+@compiled
+def bet_on_rounds(
+    centred: CentredBets,
+    row: int,
+    levels: Floats,
+    bases: Floats,
+    reaches: Floats,
+    weights: Floats,
+    gains: Floats,
+    guesses: Floats,
+) -> None:
+    """Bet on rounds that weigh the same, in their order; see `_bet_centred` for what each has."""
+    for n in range(len(levels)):
+        _bet_centred(
+            centred, row, levels[n], bases[n], reaches[n], weights[n], gains[n], guesses[n]
+        )
+
+
+@compiled
+def centred_share(base: float, reach: float, limit: float) -> float:
+    """How much of the level an estimate may be centred by, so that it falls at most `limit` below
+    it.
+    """
+    if reach <= limit:
+        return 1.0
+    if base >= limit or reach == math.inf:
+        return 0.0
+    return (limit - base) / (reach - base)
