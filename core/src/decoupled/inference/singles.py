@@ -28,7 +28,7 @@ import numpy as np
 
 from ..base.arrays import Bools, Floats, Ints
 from ..base.packed import pack_floats, pack_ints, unpack_floats, unpack_ints
-from ..kernels.betting import Observed
+from ..kernels.betting import COUPLED, ESTIMATE, EXPLOIT, EXPLORE, LAW, LOSS, RHO, Observed
 from ..kernels.singles import (
     FIRST_ARM_ROW,
     LOOK_PRIOR,
@@ -89,6 +89,24 @@ class Singles:
             CentredBets(self.centred_won, self.centred_powers, self.centres, self.rounds),
             retired.astype(np.int64),
         )
+
+    def add_looks(self, arms: Ints, losses: Floats) -> None:
+        """Add losses in [0, 1] to the bets by looks alone, in their order.
+
+        Args:
+            arms: the arm that each loss is of.
+            losses: the losses.
+        """
+        rows = np.zeros((len(arms), COUPLED + 1), np.int64)
+        rows[:, EXPLORE] = arms
+        rows[:, EXPLOIT] = -1
+        rows[:, LAW] = -1
+        numbers = np.zeros((len(arms), RHO + 1))
+        numbers[:, LOSS] = losses
+        numbers[:, ESTIMATE] = losses
+        numbers[:, RHO] = 1.0
+        laws = np.empty((0, len(self.totals)))
+        self.add(Observed(rows, numbers, laws), np.zeros(len(self.totals), np.bool_), 1.0)
 
     def add_arms(self, count: int) -> None:
         """Add arms. What is compared with the exploited arms starts again, for all of them."""
