@@ -1,8 +1,10 @@
 """How arms are compared for a verdict: p-values, who leads, and a look ahead.
 
-`paired` and `running` are one comparison, with the law of exploration known or not; see `pairs`.
-Arms beyond the most that are followed as pairs are compared by running means. `stationary` compares
-the losses seen, and relies on constant means.
+`paired` and `running` are one comparison, with the law of exploration known or not: bets against
+the leader show which arms are out, and bets on pairs who is better than whom; see `outs` and
+`pairs`. Arms beyond the most that are followed as pairs are compared by running means. `stationary`
+relies on constant means: it tests the bets against the leader together, or compares the losses seen
+if the law is not known.
 """
 
 from collections.abc import Callable
@@ -13,7 +15,8 @@ import numpy as np
 from ..base.arrays import Floats, Ints
 from ..kernels.betting import COMPARABLE, LAW_ROUNDS, OTHER, PLAIN, ROUNDS, SEEN
 from .boundary import Interval, log_wealth, log_wealth_of_difference, lower_difference, lower_mean
-from .sums import Best, Shown, Sums
+from .outs import closed_evidence
+from .sums import Best, Shown, Sums, share_of_batch
 
 Basis: TypeAlias = Literal["running", "paired", "stationary"]
 """What a verdict compares arms by; see `Verdict`."""
@@ -21,6 +24,8 @@ Basis: TypeAlias = Literal["running", "paired", "stationary"]
 # What was won is compared as a product there, and as a sum of logarithms here.
 _ROUNDING = 1.0 + 1e-9
 _FARTHEST = 1e6  # times the observations so far that a look ahead reaches
+# The share of the risk for the bets against the leader if losses may drift, and that for pairs.
+HALF = 0.5
 
 
 def basis_of(sums: Sums, *, drift: bool) -> Basis:
@@ -32,44 +37,41 @@ def basis_of(sums: Sums, *, drift: bool) -> Basis:
 
 def chances(sums: Sums, live: Ints, basis: Basis) -> Floats:
     """For each of the arms, the smallest risk at which another one is shown now to be better."""
+    epoch_share = share_of_batch(sums.outs.epoch)
     if basis == "stationary":
+        if sums.by_law:
+            return _risks(closed_evidence(sums.outs.evidence()[live])) / epoch_share
         rival, evidence = _against_lowest(sums, live)
         return _risks(evidence) / sums.share_of_pairs(live, rival)
-    smallest = np.ones(len(live))
+    smallest = _risks(sums.outs.evidence()[live]) * sums.outs.contenders / epoch_share
     slots = sums.pairs.slots(live.tolist())
     has_slot = slots >= 0
     followed = live[has_slot]
     if len(followed) > 1:
         shares = np.stack([sums.share_of_pairs(followed, arm) for arm in followed.tolist()], axis=1)
         risks = _risks(sums.pairs.evidence(slots[has_slot], slots[has_slot])) / shares
-        np.fill_diagonal(risks, 1.0)
-        smallest[has_slot] = risks.min(axis=1)
+        np.fill_diagonal(risks, np.inf)
+        smallest[has_slot] = np.minimum(smallest[has_slot], risks.min(axis=1))
     if not has_slot.all():
         evidence, _ = _evidence_apart(sums, live)
         apart = _risks(evidence.max(axis=1)) / sums.share_of_new_pairs()
         smallest = np.minimum(smallest, apart)
-    return smallest
+    return smallest / HALF
 
 
 def chance_of(sums: Sums, arm: int, basis: Basis) -> float:
-    """The same for one arm, if nothing is to be said about any other.
-
-    The risk is shared by its rivals only.
+    """The same for one arm, if nothing is to be said about any other: its own bet against the
+    leader needs no share of the risk for others.
     """
-    live = np.array(sums.live, np.int64)
-    rivals = live[live != arm]
-    if basis == "stationary":
+    if basis == "stationary" and not sums.by_law:
+        live = np.array(sums.live, np.int64)
         rival, evidence = _against_lowest(sums, live)
         if rival == arm:
             return 1.0
         risk = float(_risks(evidence[live == arm])[0])
         return risk / float(sums.share_of_rivals(arm, np.array([rival]))[0])
-    if sums.apart:
-        return float(chances(sums, live, basis)[live == arm][0])
-    own_slot = sums.pairs.slots([arm])
-    rival_slots = sums.pairs.slots(rivals.tolist())
-    evidence = sums.pairs.evidence(own_slot, rival_slots)[0]
-    return float((_risks(evidence) / sums.share_of_rivals(arm, rivals)).min())
+    risks = _risks(sums.outs.evidence()[[arm]])
+    return float(risks[0]) / share_of_batch(sums.outs.epoch)
 
 
 def within(sums: Sums, margin: float, risk: float, *, drift: bool) -> Ints:
@@ -102,6 +104,9 @@ def own_risks(sums: Sums, arms: Ints, first: int, basis: Basis) -> Floats:
     If losses may drift, all of them by the same rounds: those since arms were last added.
     """
     if basis == "stationary":
+        if sums.by_law:
+            live = np.array(sums.live, np.int64)
+            return chances(sums, live, basis)[np.isin(live, arms)]
         return _risks(plain_evidence(sums, arms, first)) / sums.share_of_pairs(arms, first)
     slots = sums.pairs.slots(arms.tolist())
     slot = int(sums.pairs.slots([first])[0])
@@ -110,7 +115,7 @@ def own_risks(sums: Sums, arms: Ints, first: int, basis: Basis) -> Floats:
     evidence[followed] = sums.pairs.evidence_since(slots[followed], slot)
     total, squares = weighted_difference(sums, arms[~followed], np.array([first]))
     evidence[~followed] = log_wealth_of_difference(total, squares)
-    return _risks(evidence) / sums.share_of_new_pairs()
+    return _risks(evidence) / (HALF * sums.share_of_new_pairs())
 
 
 def note_best(sums: Sums, arm: int) -> None:
@@ -133,7 +138,8 @@ def note_best(sums: Sums, arm: int) -> None:
         # Otherwise what the bets have won by now is not of the same rounds, so `look` asks.
         slots = sums.pairs.slots([arm, *others[is_lacking].tolist()])
         if slots.min() >= 0:
-            sums.pairs.want(slots[1:], int(slots[0]), 1.0 / (sums.risk * sums.share_of_new_pairs()))
+            goal = 1.0 / (sums.risk * HALF * sums.share_of_new_pairs())
+            sums.pairs.want(slots[1:], int(slots[0]), goal)
 
 
 def leader(sums: Sums, arms: Ints, basis: Basis) -> int:
@@ -145,11 +151,12 @@ def leader(sums: Sums, arms: Ints, basis: Basis) -> int:
         return int(np.argmin(means))
     rows = slots[followed][:, None]
     columns = slots[followed][None, :]
-    weights = sums.pairs.weight(rows, columns)
+    weights = sums.pairs.weight(rows, columns) + sums.pairs.weight(columns, rows)
     is_compared = (weights > 0.0) & (rows != columns)
     # How much an arm loses by against the one that does best against it; 0 if it was compared with
     # none.
-    excess = sums.pairs.gains[rows, columns] / np.where(is_compared, weights, 1.0)
+    gains = sums.pairs.gains[rows, columns] - sums.pairs.gains[columns, rows]
+    excess = gains / np.where(is_compared, weights, 1.0)
     behind = np.where(is_compared, excess, -np.inf).max(axis=1)
     first = followed[int(np.argmin(np.where(is_compared.any(axis=1), behind, 0.0)))]
     candidates = np.append(first, np.flatnonzero(slots < 0))
@@ -160,7 +167,9 @@ def looks_apart(sums: Sums) -> bool:
     """Whether there is something to settle that bets on pairs do not say by themselves, so that
     `look` has to.
     """
-    return not sums.drift or sums.batches > 0 or bool(sums.apart)
+    if not sums.drift:
+        return not sums.by_law
+    return sums.batches > 0 or bool(sums.apart)
 
 
 def look(sums: Sums) -> None:
@@ -173,7 +182,7 @@ def look(sums: Sums) -> None:
         pairs = [(arm, rival) for arm in live[risks <= sums.risk].tolist()]
     elif sums.apart:
         evidence, rivals = _evidence_apart(sums, live)
-        is_enough = evidence >= -np.log(sums.risk * sums.share_of_new_pairs())
+        is_enough = evidence >= -np.log(sums.risk * HALF * sums.share_of_new_pairs())
         for row, column in np.argwhere(is_enough).tolist():
             pairs.append((int(live[row]), int(rivals[column])))
     for worse, better in pairs:
@@ -227,7 +236,7 @@ def _paired_times(sums: Sums, slots: Ints, slot: int, risk: float) -> float:
     """`times` for arms that are followed as pairs, by their slots."""
     if np.any(sums.pairs.gains[slots, slot] <= 0.0):
         return np.inf
-    goal = -np.log(risk * sums.share_of_new_pairs())
+    goal = -np.log(risk * HALF * sums.share_of_new_pairs())
 
     def surplus(factor: float) -> float:
         return float(np.min(sums.pairs.evidence_since(slots, slot, factor)) - goal)
@@ -240,7 +249,7 @@ def _running_times(sums: Sums, arms: Ints, first: int, risk: float) -> float:
     total, squares = weighted_difference(sums, arms, np.array([first]))
     if np.any(total <= 0.0):
         return np.inf
-    goal = -np.log(risk * sums.share_of_new_pairs())
+    goal = -np.log(risk * HALF * sums.share_of_new_pairs())
 
     def surplus(factor: float) -> float:
         return float(np.min(log_wealth_of_difference(factor * total, factor * squares)) - goal)
@@ -249,7 +258,17 @@ def _running_times(sums: Sums, arms: Ints, first: int, risk: float) -> float:
 
 
 def _stationary_times(sums: Sums, arms: Ints, first: int, risk: float) -> float:
-    """`times` by the losses seen, if no mean changes."""
+    """`times` if no mean changes."""
+    if sums.by_law:
+        live = np.array(sums.live, np.int64)
+        is_rival = np.isin(live, arms)
+        least = -np.log(risk * share_of_batch(sums.outs.epoch))
+
+        def closed_surplus(factor: float) -> float:
+            evidence = closed_evidence(sums.outs.evidence(factor)[live])
+            return float(np.min(evidence[is_rival]) - least)
+
+        return _first_positive(closed_surplus)
     if np.any(sums.counts[np.append(arms, first), SEEN] == 0):
         return np.inf
     goals = -np.log(risk * sums.share_of_pairs(arms, first))
@@ -369,8 +388,8 @@ def lower_plain_difference(sums: Sums, arm: int, rival: int) -> float:
 
 
 def difference(sums: Sums, arm: int, other: int, *, drift: bool) -> Interval:
-    """One arm's mean loss minus another's. It excludes 0 if, and only if, the sums have settled the
-    two.
+    """One arm's mean loss minus another's. If losses may drift, it excludes 0 if, and only if, the
+    sums have settled the two.
 
     Once they are settled it stays so. If the evidence has become less since, this is the interval
     that showed it.
@@ -378,7 +397,7 @@ def difference(sums: Sums, arm: int, other: int, *, drift: bool) -> Interval:
     if arm == other:
         return Interval(0.0, 0.0, 0.0)
     now = difference_now(sums, arm, other, drift=drift)
-    if drift != sums.drift:
+    if drift != sums.drift or (not drift and sums.by_law):
         return now
     if (arm, other) in sums.settled:
         return now if now.low > 0.0 else _interval_of(sums.settled[arm, other])
@@ -401,13 +420,16 @@ def difference_now(sums: Sums, arm: int, other: int, *, drift: bool) -> Interval
     low = min(_lower(sums, arm, other, drift=drift), 1.0)
     high = -min(_lower(sums, other, arm, drift=drift), 1.0)
     estimate = estimated_difference(sums, arm, other, drift=drift)
+    if low > high:
+        # The two ends weigh rounds differently, and the arms took turns: there is no interval.
+        return Interval(estimate, -1.0, 1.0)
     return Interval.around(estimate, low, high)
 
 
 def estimated_difference(sums: Sums, arm: int, other: int, *, drift: bool) -> float:
     """The estimate alone."""
     slot, other_slot = sums.pairs.slots((arm, other)).tolist()
-    if drift and min(slot, other_slot) >= 0:
+    if (drift or sums.by_law) and min(slot, other_slot) >= 0:
         return sums.pairs.difference(slot, other_slot)
     mean, other_mean = comparable_means(sums, drift=drift)[[arm, other]]
     return float(sums.unmapped_difference(mean - other_mean))
@@ -428,14 +450,15 @@ def ratio(loss: Floats, gain: Floats) -> Floats:
 
 def _lower(sums: Sums, arm: int, other: int, *, drift: bool) -> float:
     """A lower bound of one arm's mean loss minus another's, by the evidence of now."""
-    if not drift:
-        return float(sums.unmapped_difference(lower_plain_difference(sums, arm, other)))
     slot, other_slot = sums.pairs.slots((arm, other)).tolist()
+    if not drift and not (sums.by_law and min(slot, other_slot) >= 0):
+        return float(sums.unmapped_difference(lower_plain_difference(sums, arm, other)))
+    part = HALF if drift else 1.0
     if min(slot, other_slot) >= 0:
         share = float(sums.share_of_pairs(np.array([arm]), other)[0])
-        return sums.pairs.lower(slot, other_slot, sums.risk * share)
+        return sums.pairs.lower(slot, other_slot, sums.risk * part * share)
     total, squares = weighted_difference(sums, np.array([arm]), np.array([other]))
-    risk = sums.risk * sums.share_of_new_pairs()
+    risk = sums.risk * part * sums.share_of_new_pairs()
     bound = lower_difference(sums.rounds[ROUNDS], total, squares, risk)
     return float(sums.unmapped_difference(bound[0]))
 

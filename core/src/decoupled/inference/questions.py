@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base.arrays import Bools, Floats, Ints
-from ..kernels.singles import RATE_PRIOR, RATES, CentredBets, bet_on_rounds
+from ..kernels.single_bets import RATE_PRIOR, RATES, CentredBets, bet_on_rounds
 from ..kernels.stakes import LEAST_LEVEL, MOST_LEVEL
 from .singles import centred_sums
 from .stakes import log_money
@@ -42,7 +42,7 @@ class ArmSeen(NamedTuple):
 
 
 class _End(NamedTuple):
-    """The columns of the bets for one end; see `decoupled.kernels.singles.bet_on_rounds`."""
+    """The columns of the bets for one end; see `decoupled.kernels.single_bets.bet_on_rounds`."""
 
     levels: Floats
     bases: Floats

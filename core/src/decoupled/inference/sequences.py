@@ -20,9 +20,10 @@ from .comparisons import (
     note_best,
     ratio,
 )
+from .missing import Missing
 from .sums import Observation, Sums
 
-FORMAT = 2
+FORMAT = 3
 MOST_WEIGHT = 1.01 / LEAST_PROPENSITY
 AT_ONCE = 128  # observations; they are cheaper to add together
 _RISK = "the default is 0.05"
@@ -168,6 +169,7 @@ class Sequences:
         law: Sequence[float] | Floats | None = None,
         *,
         rho: float = 1.0,
+        label: float | None = None,
     ) -> None:
         """Add an observation.
 
@@ -185,6 +187,7 @@ class Sequences:
                 could not be. Only differences of two arms and verdicts use it, and become much
                 sharper. Leave it out if it depends on the request: requests would then count by it.
             rho: the probability with which the round asked for a label; 1 without labels.
+            label: the label that it got, in [0, 1]; None if it got none, and without labels.
 
         >>> Sequences(arms=2).update(explore=0, weight=2.0, loss=7.0)
         Traceback (most recent call last):
@@ -212,6 +215,7 @@ class Sequences:
             available=available,
             law=None if law is None else self._checked_law(explore, law),
             rho=rho,
+            label=label,
         )
         self.add(observation)
 
@@ -237,12 +241,30 @@ class Sequences:
         if self.observed == number:
             self.add(seen)
 
-    def leave_out(self) -> None:
-        """Count a decision that will not be observed."""
+    def leave_out(self, decision: Observation | None = None) -> None:
+        """Count a decision that will not be observed.
+
+        Args:
+            decision: the decision as an observation, whatever its loss, so that what is missing is
+                counted for each arm; None if that is not known.
+
+        >>> sequences = Sequences(arms=2)
+        >>> sequences.leave_out()
+        >>> sequences.left_out
+        1
+        """
         sums, observed, unsummed = self._now
         complete = self.observed if sums.left_out == 0 else sums.complete
-        sums = replace(sums, left_out=sums.left_out + 1, complete=complete)
+        missing = sums.missing
+        if decision is not None:
+            missing = missing.with_decision(decision, sums.live)
+        sums = replace(sums, left_out=sums.left_out + 1, complete=complete, missing=missing)
         self._set(sums, observed, unsummed)
+
+    @property
+    def missing(self) -> Missing:
+        """What is missing of each arm, and whether that tells arms apart."""
+        return self._now[0].missing
 
     def add_arms(self, count: int = 1) -> None:
         """Add arms, numbered on from the last. What is known of the other arms stays.
@@ -491,28 +513,17 @@ class Sequences:
         """
         try:
             if content["format"] != FORMAT:
+                rule = f"format = {content['format']!r}: must be {FORMAT}"
                 raise StateError(
-                    f"format = {content['format']!r}: must be {FORMAT}; update the package"
+                    f"{rule}; other versions bet otherwise, so replay the log with this one"
                 )
             sums = Sums.from_dict(content)
-            if "best" not in content:
-                _find_best(sums)
         except (KeyError, TypeError, ValueError, zlib.error) as error:
             reason = f"sequences: cannot be restored ({type(error).__name__}: {error})"
             raise StateError(f"{reason}; give the result of Sequences.to_dict()") from error
         sequences = cls(arms=2)
         sequences._set(sums, int(sums.counts[:, at.SEEN].sum()))
         return sequences
-
-
-def _find_best(sums: Sums) -> None:
-    """Say which arm is best by the sums of an earlier version, which did not note it."""
-    if sums.batches > 0:
-        sums.pairs.begin_stretch()
-    for arm in sums.live:
-        note_best(sums, arm)
-    if sums.best is not None:
-        sums.best = sums.best._replace(at=0)
 
 
 def empty_like(sequences: Sequences, *, drift: bool, share: float = 1.0) -> Sequences:

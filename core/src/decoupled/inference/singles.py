@@ -26,10 +26,9 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import Bools, Floats, Ints
+from ..base.arrays import Floats, Ints
 from ..base.packed import pack_floats, pack_ints, unpack_floats, unpack_ints
-from ..kernels.betting import COUPLED, ESTIMATE, EXPLOIT, EXPLORE, LAW, LOSS, RHO, Observed
-from ..kernels.singles import (
+from ..kernels.single_bets import (
     FIRST_ARM_ROW,
     LOOK_PRIOR,
     LOOK_STAKES,
@@ -37,9 +36,9 @@ from ..kernels.singles import (
     RATES,
     SERVED_ROWS,
     CentredBets,
-    Levels,
     LookBets,
-    add_to_singles,
+    SingleTotals,
+    add_looks,
 )
 from .boundary import root
 from .pairs import MOST_ARMS
@@ -48,9 +47,8 @@ from .stakes import log_money
 
 @dataclass(slots=True)
 class Singles:
-    """The sums of the bets on single means; `decoupled.kernels.singles` says what each is."""
+    """The sums of the bets on single means; `decoupled.kernels.single_bets` says what each is."""
 
-    totals: Floats
     look_won: Floats
     look_powers: Ints
     look_weights: Floats
@@ -65,7 +63,6 @@ class Singles:
         """Nothing is known yet. With too many arms none is compared with what was exploited."""
         rows = FIRST_ARM_ROW + 2 * (arms if arms <= MOST_ARMS else 0)
         return cls(
-            totals=np.zeros((arms, 2)),
             look_won=np.tile(LOOK_PRIOR, (2 * arms, 1)),
             look_powers=np.zeros((2 * arms, len(LOOK_STAKES)), np.int64),
             look_weights=np.zeros(2 * arms),
@@ -80,15 +77,20 @@ class Singles:
         """A copy that shares nothing with this one."""
         return Singles(**{field.name: getattr(self, field.name).copy() for field in fields(self)})
 
-    def add(self, packed: Observed, retired: Bools, width: float) -> None:
-        """Add observations, in their order."""
-        add_to_singles(
-            packed,
-            Levels(self.totals, width),
-            LookBets(self.look_won, self.look_powers, self.look_weights, self.look_centres),
+    def totals(self, live: Ints) -> SingleTotals:
+        """The arrays as compiled code takes them.
+
+        Args:
+            live: 1 for each arm that is not retired, else 0.
+        """
+        return SingleTotals(
+            self._looks(),
             CentredBets(self.centred_won, self.centred_powers, self.centres, self.rounds),
-            retired.astype(np.int64),
+            live,
         )
+
+    def _looks(self) -> LookBets:
+        return LookBets(self.look_won, self.look_powers, self.look_weights, self.look_centres)
 
     def add_looks(self, arms: Ints, losses: Floats) -> None:
         """Add losses in [0, 1] to the bets by looks alone, in their order.
@@ -97,22 +99,12 @@ class Singles:
             arms: the arm that each loss is of.
             losses: the losses.
         """
-        rows = np.zeros((len(arms), COUPLED + 1), np.int64)
-        rows[:, EXPLORE] = arms
-        rows[:, EXPLOIT] = -1
-        rows[:, LAW] = -1
-        numbers = np.zeros((len(arms), RHO + 1))
-        numbers[:, LOSS] = losses
-        numbers[:, ESTIMATE] = losses
-        numbers[:, RHO] = 1.0
-        laws = np.empty((0, len(self.totals)))
-        self.add(Observed(rows, numbers, laws), np.zeros(len(self.totals), np.bool_), 1.0)
+        add_looks(self._looks(), arms, losses)
 
     def add_arms(self, count: int) -> None:
         """Add arms. What is compared with the exploited arms starts again, for all of them."""
-        fresh = Singles.start(len(self.totals) + count)
-        looks = 2 * len(self.totals)
-        fresh.totals[: len(self.totals)] = self.totals
+        looks = len(self.look_weights)
+        fresh = Singles.start(looks // 2 + count)
         fresh.look_won[:looks] = self.look_won
         fresh.look_powers[:looks] = self.look_powers
         fresh.look_weights[:looks] = self.look_weights
@@ -175,15 +167,14 @@ class Singles:
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Singles":
         """Restore the result of `to_dict`."""
-        totals = unpack_floats(content["totals"]).reshape(-1, 2)
+        look_weights = unpack_floats(content["look_weights"])
         rounds = unpack_ints(content["rounds"])
-        looks = 2 * len(totals)
+        looks = len(look_weights)
         rows = 2 * len(rounds)
         singles = cls(
-            totals=totals,
             look_won=unpack_floats(content["look_won"]).reshape(looks, -1),
             look_powers=unpack_ints(content["look_powers"]).reshape(looks, -1),
-            look_weights=unpack_floats(content["look_weights"]),
+            look_weights=look_weights,
             look_centres=unpack_floats(content["look_centres"]),
             centred_won=unpack_floats(content["centred_won"]).reshape(rows, -1),
             centred_powers=unpack_ints(content["centred_powers"]).reshape(rows, -1),
@@ -197,14 +188,13 @@ class Singles:
         """Raise an error if no bets could have led to these sums, as far as each number shows by
         itself.
         """
-        looks = 2 * len(self.totals)
+        looks = len(self.look_weights)
         rows = 2 * len(self.rounds)
         is_possible = {
-            "totals": _are_small(self.totals) and (self.totals[:, 1] >= 0.0).all(),
             "look_won": _is_money(self.look_won, (looks, len(LOOK_STAKES))),
             "look_powers": _are_powers(self.look_powers, self.look_won),
             "look_weights": (
-                self.look_weights.shape == (looks,)
+                looks % 2 == 0
                 and _are_small(self.look_weights)
                 and (self.look_weights >= 0.0).all()
             ),
@@ -227,7 +217,7 @@ def centred_sums(logs: Floats, centres: Floats, risk: float) -> Floats:
         centres: the sums of the levels, of the same shape.
         risk: the risk of each bound.
 
-    >>> from decoupled.kernels.singles import RATE_PRIOR, RATES
+    >>> from decoupled.kernels.single_bets import RATE_PRIOR, RATES
     >>> won = RATE_PRIOR * (1.0 + 0.1 * RATES) ** 1_000    # each round was worth 1/10
     >>> logs = np.log(won)[None, :]
     >>> bool(90.0 < centred_sums(logs, np.zeros(logs.shape), 0.05)[0] < 100.0)
@@ -255,7 +245,6 @@ def _are_powers(powers: Ints, won: Floats) -> bool:
 _LARGEST = 1e15
 _INTS = ("look_powers", "centred_powers", "rounds")
 _FLOATS = (
-    "totals",
     "look_won",
     "look_weights",
     "look_centres",

@@ -11,7 +11,7 @@ from ..base.arrays import Bools, Floats, Ints
 from ..base.validation import LEAST_RISK, check_number
 from ..decision import Arm
 from ..errors import ArmError, Message
-from ..kernels.betting import COMPARED, USED
+from ..kernels.betting import COMPARED, SEEN, USED
 from . import comparisons
 from .boundary import Interval
 from .comparisons import Basis
@@ -171,13 +171,43 @@ def verdict(
         waiting_until=None if awaited is None else awaited.until,
         is_provisional=_is_provisional(sequences, decided_at),
     )
+    if judgement.is_provisional and sequences.missing.is_uneven:
+        return _withheld(judgement, sequences, arm_names)
     level = _level_text(sure, comparison)
     return replace(judgement, text=_sentence(judgement, level, awaited) + _reservation(judgement))
+
+
+def _withheld(judgement: Verdict, sequences: Sequences, names: Sequence[Arm]) -> Verdict:
+    """The verdict where feedback goes missing more often for one arm: it waits, and says why."""
+    arm = sequences.missing.most
+    counts = np.zeros(sequences.count)
+    counts[: len(sequences.missing.counts)] = sequences.missing.counts
+    others = np.arange(sequences.count) != arm
+    seen = sequences.sums.counts[:, SEEN]
+    own_share = counts[arm] / max(counts[arm] + seen[arm], 1.0)
+    other_share = counts[others].sum() / max((counts + seen)[others].sum(), 1.0)
+    text = (
+        f"withheld: feedback of {_text_of(names[arm])} is missing in {100.0 * own_share:.2g} % of "
+        f"its decisions, and in {100.0 * other_share:.2g} % of the others'; the losses seen are no "
+        "fair sample, so declare an expired_loss or find out why"
+    )
+    return replace(
+        judgement,
+        text=text,
+        state="open",
+        left=(*judgement.left, *judgement.out),
+        out=(),
+        sure=None,
+        more_observations=None,
+        decided_at=None,
+    )
 
 
 def _best_place(sums: Sums, comparison: "Comparison") -> int:
     """The place, among the arms that are not retired, of the one that looks best of those left."""
     left_places = np.flatnonzero(~comparison.is_out)
+    if len(left_places) == 0:
+        left_places = np.arange(len(comparison.live))
     left = comparison.live[left_places]
     return int(left_places[comparisons.leader(sums, left, comparison.basis)])
 
@@ -263,6 +293,8 @@ def _sentence(judgement: Verdict, level: str, awaited: Awaited | None) -> str:
     if judgement.state == "decided":
         others = _text_of(out[0]) if len(out) == 1 else "every other arm"
         return f"{_text_of(judgement.best)} is better than {others} ({level})"
+    if not judgement.left:
+        return f"every arm is out, each worse than a leader of its time: they take turns ({level})"
     left = _joined(judgement.left, "or")
     if len(judgement.left) == 1:
         left = f"{left} is left, but not shown to be better than each other arm"
@@ -331,18 +363,18 @@ def _compare_as_settled(sums: Sums) -> Comparison:
     basis = comparisons.basis_of(sums, drift=sums.drift)
     live = np.array(sums.live, np.int64)
     chances = comparisons.chances(sums, live, basis)
-    out_since: dict[int, int] = {}
-    for (worse, _), shown in sums.settled.items():
-        out_since[worse] = min(out_since.get(worse, shown.at), shown.at)
+    out_since = sums.out_since
+    is_out = np.isin(live, list(out_since))
     shown_at = 0 if 0 in out_since.values() else max(out_since.values(), default=0)
     decided = sums.decided
     if decided is not None and sums.best is not None:
         shown_at = sums.best.at
+        is_out = live != decided
         chances = _own_chances(sums, live, decided, basis)
     return Comparison(
         live=live,
         chances=chances,
-        is_out=np.isin(live, list(out_since)),
+        is_out=is_out,
         basis=basis,
         risk=sums.risk,
         shown_at=shown_at,
@@ -356,21 +388,28 @@ def _compare_now(sums: Sums, risk: float, *, drift: bool) -> Comparison:
     live = np.array(sums.live, np.int64)
     chances = comparisons.chances(sums, live, basis)
     is_out = chances <= risk
-    if is_out.all():
-        # Each is worse than another in the rounds that compare these two: they take turns.
-        is_out[:] = False
     decided = None
-    left = live[~is_out].tolist()
-    if len(left) == 1:
+    for candidate in _candidates(sums, live, is_out, basis):
         own_chances = chances
         if basis != "stationary":
-            own_chances = _own_chances(sums, live, left[0], basis)
-        if (own_chances[is_out] <= risk).all():
+            own_chances = _own_chances(sums, live, candidate, basis)
+        if (own_chances[live != candidate] <= risk).all():
             chances = own_chances
-            decided = left[0]
+            decided = candidate
+            is_out = live != candidate
     return Comparison(
         live=live, chances=chances, is_out=is_out, basis=basis, risk=risk, decided=decided
     )
+
+
+def _candidates(sums: Sums, live: Ints, is_out: Bools, basis: Basis) -> list[int]:
+    """The arm that may be shown now to be better than every other one, if there is any."""
+    left: list[int] = live[~is_out].tolist()
+    if len(left) == 1:
+        return left
+    if basis == "stationary":
+        return []
+    return [int(live[comparisons.leader(sums, live, basis)])]
 
 
 def _own_chances(sums: Sums, live: Ints, best: int, basis: Basis) -> Floats:
@@ -385,6 +424,8 @@ def is_beaten(sequences: Sequences, arm: int, risk: float, *, drift: bool) -> bo
     """Whether it is shown, at this risk, that another arm is better than this one, which was chosen
     beforehand.
     """
+    if sequences.missing.is_uneven:
+        return False
     sums = sequences.sums
     basis = comparisons.basis_of(sums, drift=drift)
     return comparisons.chance_of(sums, arm, basis) <= risk

@@ -128,11 +128,13 @@ class Judgement(NamedTuple):
         judged: what the judge said.
         label: the label; None if there is none.
         fallback: what counts, on the map of `Labels.to_unit`, if the label that it awaits never comes; None if it awaits none.
+        counts_as: the label itself, or what a missing one counts as; None if none was wanted.
     """
 
     judged: Judged
     label: float | None
     fallback: float | None
+    counts_as: float | None = None
 
 
 class Labelling:

@@ -850,13 +850,16 @@ class Learner(Guarded):
             return
         sums = labels.sums if label is None else with_label(labels.sums, said.loss, label)
         loss = labels.fed(asked, said.loss, label)
-        self._apply_feedback(pending, loss, (sums, labels.missing, Judgement(said, label, None)))
+        self._apply_feedback(
+            pending, loss, (sums, labels.missing, Judgement(said, label, None, label))
+        )
 
     def _expect(self, key: str, said: Judged, fallback: float) -> None:
         assert self._labels is not None
         self._labels.expect(key, said)
         if self._watch is not None:
-            self._watch.note_judged(key, Judgement(said, None, fallback))
+            missing = self._labels.rules.missing
+            self._watch.note_judged(key, Judgement(said, None, fallback, missing))
 
     def _settle_missing(self, key: str) -> None:
         """Learn from a decision whose label never came."""
@@ -867,7 +870,13 @@ class Learner(Guarded):
         said = labels.judged[key]
         loss = labels.fed(asked, said.loss, labels.rules.missing)
         self._apply_feedback(
-            pending, loss, (labels.sums, labels.missing + 1, Judgement(said, None, loss))
+            pending,
+            loss,
+            (
+                labels.sums,
+                labels.missing + 1,
+                Judgement(said, None, loss, labels.rules.missing),
+            ),
         )
 
     @in_turn

@@ -1,8 +1,6 @@
-"""Add observations to the bets on single means: of each arm, of what was exploited, and of the
-difference of both.
+"""Bets on single means: of each arm, of what was exploited, and of the difference of both.
 
-`decoupled.inference.singles` says what is bet and what the sums are for. Everything here reads the
-levels of the arms before it adds the round to them, so a bet knows earlier decisions alone.
+`decoupled.inference.singles` says what is bet and what the sums are for.
 """
 
 import math
@@ -11,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base.arrays import Floats, Ints
-from .betting import (
+from .jit import compiled
+from .observed import (
     COUPLED,
-    ESTIMATE,
     EXPLOIT,
     EXPLORE,
     LAW,
@@ -24,9 +22,11 @@ from .betting import (
     WEIGHT,
     WEIGHTED,
     WHOLE,
+    WIDTH,
     Observed,
+    Standing,
+    loss_above,
 )
-from .jit import compiled
 from .stakes import PRIOR, STAKES, bet, level_of, multiply
 
 # A mean is bounded however long an arm is watched, and a bet on a difference only until it is
@@ -44,19 +44,6 @@ MOST_WEIGHT = 1e50  # a larger one could not be multiplied; it then counts for l
 # for each arm. The first of two is the bet for the lower end.
 SERVED_ROWS = 0
 FIRST_ARM_ROW = 2
-
-
-class Levels(NamedTuple):
-    """What the levels of the arms are made of.
-
-    Attributes:
-        totals: for each arm, the sum of its losses and their number; with labels, both weighted by
-            the probability of a label.
-        width: of the range around 1/2 that losses are mapped from; 1 without labels.
-    """
-
-    totals: Floats
-    width: float
 
 
 class LookBets(NamedTuple):
@@ -92,46 +79,80 @@ class CentredBets(NamedTuple):
     rounds: Ints
 
 
-@compiled
-def add_to_singles(
-    seen: Observed, levels: Levels, looks: LookBets, centred: CentredBets, retired: Ints
-) -> None:
-    """Add observations, in their order."""
-    for n in range(len(seen.rows)):
-        _bet_on_served(seen, levels, centred, n)
-        _bet_against_served(seen, levels, centred, retired, n)
-        _bet_on_look(seen, levels, looks, n)
-        arm = seen.rows[n, EXPLORE]
-        levels.totals[arm, 0] += seen.numbers[n, RHO] * seen.numbers[n, ESTIMATE]
-        levels.totals[arm, 1] += seen.numbers[n, RHO]
+class SingleTotals(NamedTuple):
+    """All of them, and whether each arm is not retired."""
+
+    looks: LookBets
+    centred: CentredBets
+    live: Ints
 
 
 @compiled
-def _bet_on_look(seen: Observed, levels: Levels, looks: LookBets, n: int) -> None:
-    """Bet on the mean of the explored arm, at the largest weights that lose no more than all.
-
-    With labels, an estimate lies in [1 - 1 / rho, 1 / rho].
-    """
+def bet_on_singles(seen: Observed, singles: SingleTotals, standing: Standing, n: int) -> None:
+    """Bet on a round, before it changes how the arms stand."""
+    _bet_on_served(seen, singles.centred, standing, n)
+    _bet_against_served(seen, singles, standing, n)
     arm = seen.rows[n, EXPLORE]
-    rho = seen.numbers[n, RHO]
-    level = level_of(levels.totals[arm, 0], levels.totals[arm, 1])
-    above = seen.numbers[n, ESTIMATE] - level
-    up = rho / (1.0 - rho + rho * level)
-    down = rho / (1.0 - rho * level)
-    row = 2 * arm
-    bet(looks.won, looks.powers, LOOK_STAKES, row, max(up * above, -1.0))
-    bet(looks.won, looks.powers, LOOK_STAKES, row + 1, max(-down * above, -1.0))
-    looks.weights[row] += up
-    looks.weights[row + 1] += down
-    looks.centres[row] += up * level
-    looks.centres[row + 1] += down * level
+    _bet_on_look(
+        singles.looks,
+        arm,
+        standing.levels[arm],
+        standing.as_worse[arm],
+        standing.as_better[arm],
+        loss_above(seen, n, standing.levels[arm]),
+        seen.numbers[n, RHO],
+    )
 
 
 @compiled
-def _unit_level(levels: Levels, arm: int) -> float:
+def add_looks(looks: LookBets, arms: Ints, losses: Floats) -> None:
+    """Bet on looks at these arms alone, without labels, in their order."""
+    totals = np.zeros(len(looks.weights) // 2)
+    counts = np.zeros(len(looks.weights) // 2)
+    for n in range(len(arms)):
+        arm = arms[n]
+        level = level_of(totals[arm], counts[arm])
+        above = losses[n] - level
+        _bet_on_look(looks, arm, level, 1.0 / level, 1.0 / (1.0 - level), above, 1.0)
+        totals[arm] += losses[n]
+        counts[arm] += 1.0
+
+
+@compiled
+def _bet_on_look(
+    looks: LookBets,
+    arm: int,
+    level: float,
+    as_worse: float,
+    as_better: float,
+    above: float,
+    rho: float,
+) -> None:
+    """Bet on the mean of an arm that was looked at, at the largest weights that lose no more than
+    everything.
+
+    Args:
+        looks: the bets.
+        arm: the arm.
+        level: its level.
+        as_worse: the largest weight of a bet that its mean is above the level.
+        as_better: the largest weight of a bet that it is below.
+        above: how far the loss lies above the level, times `rho`.
+        rho: the probability of a label.
+    """
+    row = 2 * arm
+    bet(looks.won, looks.powers, LOOK_STAKES, row, as_worse * above)
+    bet(looks.won, looks.powers, LOOK_STAKES, row + 1, -as_better * above)
+    looks.weights[row] += rho * as_worse
+    looks.weights[row + 1] += rho * as_better
+    looks.centres[row] += rho * as_worse * level
+    looks.centres[row + 1] += rho * as_better * level
+
+
+@compiled
+def _unit_level(seen: Observed, standing: Standing, arm: int, n: int) -> float:
     """The level of an arm on the map of losses to [0, 1]."""
-    level = level_of(levels.totals[arm, 0], levels.totals[arm, 1])
-    return 0.5 + (level - 0.5) / levels.width
+    return 0.5 + (standing.levels[arm] - 0.5) / seen.numbers[n, WIDTH]
 
 
 @compiled
@@ -158,7 +179,7 @@ def _reach(level: float, chance: float) -> float:
 
 
 @compiled
-def _bet_on_served(seen: Observed, levels: Levels, centred: CentredBets, n: int) -> None:
+def _bet_on_served(seen: Observed, centred: CentredBets, standing: Standing, n: int) -> None:
     """Bet on the mean of the exploited arm, in a round that tells it."""
     row = seen.rows[n]
     if row[SERVES] == 0:
@@ -167,7 +188,7 @@ def _bet_on_served(seen: Observed, levels: Levels, centred: CentredBets, n: int)
     chance = 1.0 if row[COUPLED] == 1 else _chance_of(seen, arm, n)
     if chance == 0.0:
         return
-    level = _unit_level(levels, arm)
+    level = _unit_level(seen, standing, arm, n)
     loss = seen.numbers[n, LOSS]
     weight = 0.0
     if row[COUPLED] == 1:
@@ -183,9 +204,7 @@ def _bet_on_served(seen: Observed, levels: Levels, centred: CentredBets, n: int)
 
 
 @compiled
-def _bet_against_served(
-    seen: Observed, levels: Levels, centred: CentredBets, retired: Ints, n: int
-) -> None:
+def _bet_against_served(seen: Observed, singles: SingleTotals, standing: Standing, n: int) -> None:
     """Bet on the loss of each arm minus that of the exploited one, and on its opposite."""
     row = seen.rows[n]
     if row[SERVES] == 0 or row[WHOLE] == 0 or row[WEIGHTED] == 0 or row[COUPLED] == 1:
@@ -195,10 +214,11 @@ def _bet_against_served(
     if served_chance == 0.0:
         return
     explored = row[EXPLORE]
+    centred = singles.centred
     loss = seen.numbers[n, LOSS]
-    beside = _unit_level(levels, served)
+    beside = _unit_level(seen, standing, served, n)
     for arm in range(len(centred.rounds) - 1):
-        if retired[arm] == 1:
+        if singles.live[arm] == 0:
             continue
         chance = _chance_of(seen, arm, n)
         if chance == 0.0:
@@ -206,7 +226,7 @@ def _bet_against_served(
         centred.rounds[1 + arm] += 1
         if arm == served:  # an arm and itself do not differ
             continue
-        level = _unit_level(levels, arm)
+        level = _unit_level(seen, standing, arm, n)
         weight = 0.0
         gain = guess = 0.0
         if explored == arm:
