@@ -207,13 +207,16 @@ class Sequences:
         if explore not in numbers or min(numbers) < 0 or max(numbers) >= self.count:
             rule = f"must be numbers from 0 to {self.count - 1} that include the explored arm"
             raise ArmError.of("available", available, rule, "leave it out for all arms")
+        chances = None if law is None else self._checked_law(explore, law)
+        if available is None and chances is not None and not chances.all():
+            available = tuple(np.flatnonzero(chances).tolist())
         observation = Observation(
             explore=explore,
             weight=weight,
             loss=number,
             exploit=exploit,
             available=available,
-            law=None if law is None else self._checked_law(explore, law),
+            law=chances,
             rho=rho,
             label=label,
         )

@@ -36,6 +36,7 @@ LOOK_PRIOR: Floats = np.append(0.97 * PRIOR, [0.015, 0.01, 0.005])
 # Of bets whose rounds all weigh the same. No round may lose more than this share of the money.
 MOST_LOST = 0.95
 RATES: Floats = 8.0 * MOST_LOST * np.power(0.5, np.arange(18.0))
+LIMITS: Floats = MOST_LOST / RATES  # how far below its level an estimate may fall, for each rate
 RATE_PRIOR: Floats = np.full(len(RATES), 1.0 / len(RATES))
 
 MOST_WEIGHT = 1e50  # a larger one could not be multiplied; it then counts for less
@@ -152,7 +153,8 @@ def _bet_on_look(
 @compiled
 def _unit_level(seen: Observed, standing: Standing, arm: int, n: int) -> float:
     """The level of an arm on the map of losses to [0, 1]."""
-    return 0.5 + (standing.levels[arm] - 0.5) / seen.numbers[n, WIDTH]
+    level: float = 0.5 + (standing.levels[arm] - 0.5) / seen.numbers[n, WIDTH]
+    return level
 
 
 @compiled
@@ -161,14 +163,16 @@ def _chance_of(seen: Observed, arm: int, n: int) -> float:
     law = seen.rows[n, LAW]
     if law < 0 or seen.numbers[n, SHARE] > 0.0:
         return math.nan
-    return seen.laws[law, arm]
+    chance: float = seen.laws[law, arm]
+    return chance
 
 
 @compiled
 def _weight_of(seen: Observed, chance: float, n: int) -> float:
     """1 / the chance of what was explored, or the weight that was observed if it is not known."""
     if math.isnan(chance):
-        return seen.numbers[n, WEIGHT]
+        weight: float = seen.numbers[n, WEIGHT]
+        return weight
     return min(1.0 / chance, MOST_WEIGHT) if chance > 0.0 else 0.0
 
 
@@ -267,6 +271,9 @@ def _bet_centred(
 ) -> None:
     """Bet on a round that weighs as much as any other.
 
+    For each rate, the estimate is centred by the largest share of its level at which it falls at
+    most `LIMITS` below it. If that much is lost without centring, the level is lowered.
+
     Args:
         centred: the bets.
         row: the row of the bet.
@@ -278,9 +285,18 @@ def _bet_centred(
         guess: what was expected of it.
     """
     for k in range(len(RATES)):
-        limit = MOST_LOST / RATES[k]
-        share = centred_share(base, reach, limit)
-        excess = max(base - limit, 0.0) if share == 0.0 else 0.0
+        if reach <= LIMITS[k]:
+            centred.centres[row, k] += level
+            if weight > 0.0:  # otherwise the round is worth nothing
+                factor = 1.0 + RATES[k] * weight * (gain - guess)
+                multiply(centred.won, centred.powers, row, k, factor)
+            continue
+        share = 0.0
+        excess = 0.0
+        if base >= LIMITS[k]:
+            excess = base - LIMITS[k]
+        elif reach < math.inf:
+            share = (LIMITS[k] - base) / (reach - base)
         worth = excess - (1.0 - share) * base + weight * (gain - share * guess)
         multiply(centred.won, centred.powers, row, k, 1.0 + RATES[k] * worth)
         centred.centres[row, k] += level - excess
@@ -302,15 +318,3 @@ def bet_on_rounds(
         _bet_centred(
             centred, row, levels[n], bases[n], reaches[n], weights[n], gains[n], guesses[n]
         )
-
-
-@compiled
-def centred_share(base: float, reach: float, limit: float) -> float:
-    """How much of the level an estimate may be centred by, so that it falls at most `limit` below
-    it.
-    """
-    if reach <= limit:
-        return 1.0
-    if base >= limit or reach == math.inf:
-        return 0.0
-    return (limit - base) / (reach - base)
