@@ -8,7 +8,8 @@ import numpy as np
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
-from decoupled.inference.sums import Observation
+from decoupled.inference import singles
+from decoupled.inference.sums import Observation, Sums
 from decoupled.kernels.observed import BAND
 from decoupled.kernels.single_bets import (
     LOOK_PRIOR,
@@ -17,6 +18,7 @@ from decoupled.kernels.single_bets import (
     RATE_PRIOR,
     RATES,
 )
+from support.watching import Run
 
 Ends: TypeAlias = tuple[float, float]
 
@@ -216,14 +218,14 @@ def against_level(number: int, levels: Floats, rng: np.random.Generator) -> tupl
     return beta(np.where(levels < 0.5, 0.8, 0.2), rng)
 
 
-def played(
-    world: World, count: int, arms: int, seed: int, *, missing_by_arm: bool = False
-) -> tuple[list[Observation], Floats]:
-    """Rounds that `Ladder()` explored, and the means of all arms in each that was observed."""
+def played(world: World, count: int, arms: int, seed: int, *, missing_by_arm: bool = False) -> Run:
+    """What `Ladder()` explored in a world. With `missing_by_arm`, feedback goes missing more for
+    later arms.
+    """
     rng = np.random.default_rng(seed)
     learner = dc.Ladder().start(arms=arms, seed=seed)
     totals, counts = np.full(arms, 0.5), np.ones(arms)
-    seen, truths = [], []
+    rows, laws, truths = [], [], []
     for number in range(count):
         law = learner.exploration_probabilities()
         decision = learner.decide()
@@ -236,7 +238,112 @@ def played(
         learner.observe(decision, loss)
         totals[explore] += loss
         counts[explore] += 1.0
-        weight = 1.0 / float(law[explore])
-        seen.append(Observation(explore, weight, loss, int(decision.exploit), None, law))
+        rows.append((explore, int(decision.exploit), 1.0 / float(law[explore]), loss))
+        laws.append(law)
         truths.append(means)
-    return seen, np.array(truths)
+    explored, exploited, weights, seen = (np.array(column) for column in zip(*rows, strict=True))
+    return Run(explored, exploited, weights, seen, np.array(truths), np.array(laws))
+
+
+# Whether an interval of a recorded experiment is ever false: the supermartingale at the truth has
+# reached 1 / risk
+
+
+def levels_in(run: Run) -> Floats:
+    """The level of each arm (columns) before each observation."""
+    before = np.zeros((2, *run.means.shape))
+    before[0, 1:] = np.cumsum(run.explored(run.loss), axis=0)[:-1]
+    before[1, 1:] = np.cumsum(run.explored(np.ones(len(run.loss))), axis=0)[:-1]
+    levels: Floats = np.clip((before[0] + 0.5) / (before[1] + 1.0), 0.02, 0.98)
+    return levels
+
+
+def looks_wrong(run: Run, risk: float) -> bool:
+    """Whether an arm is ever outside its interval by looks."""
+    goal = -math.log(risk * Sums.start(run.arms).share_of_arms()[1] / 2.0)
+    levels = levels_in(run)
+    for arm in range(run.arms):
+        seen = run.explore == arm
+        level, loss, mean = levels[seen, arm], run.loss[seen], run.means[seen, arm]
+        for weight in (1.0 / level, -1.0 / (1.0 - level)):
+            won = np.cumsum(np.log1p(LOOK_STAKES * (weight * (loss - level))[:, None]), axis=0)
+            excess = np.cumsum(weight * (mean - level))[:, None]
+            logs = np.log(singles.LOOK_PRIOR) + won - LOOK_STAKES * excess
+            if (np.logaddexp.reduce(logs, axis=1) >= goal).any():
+                return True
+    return False
+
+
+class _Rounds(NamedTuple):
+    """What each round is for a bet on one end; see `decoupled.kernels.single_bets.bet_on_rounds`.
+    And the mean that it is about.
+    """
+
+    level: Floats
+    base: Floats
+    reach: Floats
+    weight: Floats
+    gain: Floats
+    guess: Floats
+    mean: Floats
+
+
+def _centred_wrong(rounds: _Rounds, goal: float) -> bool:
+    level, base, reach, weight, gain, guess, mean = (column[:, None] for column in rounds)
+    limit = MOST_LOST / RATES
+    is_whole = reach <= limit
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = np.where(base < limit, (limit - base) / (reach - base), 0.0)
+    share = np.where(is_whole, 1.0, part)
+    excess = np.where(is_whole, 0.0, np.maximum(base - limit, 0.0))
+    worth = excess - (1.0 - share) * base + weight * (gain - share * guess)
+    won = np.cumsum(np.log1p(RATES * worth), axis=0)
+    logs = np.log(singles.RATE_PRIOR) + won - RATES * np.cumsum(mean - level + excess, axis=0)
+    return bool((np.logaddexp.reduce(logs, axis=1) >= goal).any())
+
+
+def served_wrong(run: Run, risk: float) -> bool:
+    """Whether what was exploited is ever outside its interval, with the laws if they are known."""
+    goal = -math.log(risk * Sums.start(run.arms).share_of_arms()[1] / 2.0)
+    at = np.arange(len(run.loss)), run.exploit
+    level, mean = levels_in(run)[at], run.means[at]
+    chance = np.zeros(len(level)) if run.laws is None else run.laws[at]
+    weight = (run.explore == run.exploit) * run.weight
+    with np.errstate(divide="ignore"):
+        ends = [
+            _Rounds(level, level, level / chance, weight, run.loss, level, mean),
+            _Rounds(
+                1 - level,
+                1 - level,
+                (1 - level) / chance,
+                weight,
+                1 - run.loss,
+                1 - level,
+                1 - mean,
+            ),
+        ]
+    return any(_centred_wrong(end, goal) for end in ends)
+
+
+def against_served_wrong(run: Run, risk: float) -> bool:
+    """Whether the difference of an arm and what was exploited is ever outside its interval."""
+    goal = -math.log(risk * Sums.start(run.arms).share_of_served_difference())
+    at, levels = (np.arange(len(run.loss)), run.exploit), levels_in(run)
+    laws = np.zeros(levels.shape) if run.laws is None else run.laws
+    beside, same = levels[at], run.explore == run.exploit
+    for arm in range(run.arms):
+        differs, mine, level = run.exploit != arm, run.explore == arm, levels[:, arm]
+        mean = run.means[:, arm] - run.means[at]
+        weight = differs * (mine | same) * run.weight
+        with np.errstate(divide="ignore"):
+            reach = np.maximum(level / laws[:, arm], (1 - beside) / laws[at])
+            other = np.maximum((1 - level) / laws[:, arm], beside / laws[at])
+        gain, guess = np.where(mine, run.loss, 1 - run.loss), np.where(mine, level, 1 - beside)
+        base = level + 1 - beside
+        for end in (
+            _Rounds(level - beside, base, reach, weight, gain, guess, mean),
+            _Rounds(beside - level, 2 - base, other, weight, 1 - gain, 1 - guess, -mean),
+        ):
+            if _centred_wrong(_Rounds(*(column[differs] for column in end)), goal):
+                return True
+    return False

@@ -4,6 +4,7 @@ definition; that no round costs more than everything; and how often a statement 
 
 import csv
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import decoupled as dc
-from decoupled.inference import Interval, Sequences, regret
+from decoupled.inference import Interval, Sequences, singles
 from decoupled.inference.questions import ArmSeen, Question
 from decoupled.inference.sums import Observation
 from decoupled.kernels.single_bets import LOOK_STAKES, MOST_LOST, RATES
@@ -22,16 +23,21 @@ from support.seeds import seeded
 from support.singles import (
     World,
     against_level,
+    against_served_wrong,
     asked_of,
     centred_ends,
     drifting,
     equal,
     levels_before,
+    levels_in,
     look_ends,
+    looks_wrong,
     played,
     rare,
     rounds_of,
+    served_wrong,
 )
+from support.watching import Run
 
 RISK, ARMS = 0.05, 3
 SHARE_OF_ARM = 0.9 / (ARMS + 1)
@@ -226,87 +232,102 @@ WORLDS: dict[str, World] = {
 MANY = 4
 # The least numbers that a binomial of 5 % exceeds in at most 1 of 1,000 cases.
 MOST = {20: 5, 400: 35}
+FAMILIES: dict[str, Callable[[Run, float], bool]] = {
+    "arms": looks_wrong,
+    "served": served_wrong,
+    "against served": against_served_wrong,
+}
+RUNS = pytest.mark.parametrize("runs", [20, pytest.param(400, marks=pytest.mark.exhaustive)])
 
 
-def false_statements(
-    seen: list[Observation], truths: Any, *, arms_only: bool = False
-) -> dict[str, bool]:
-    """Whether each family of intervals is ever false, looked at after every fifth observation."""
-    wrong = dict.fromkeys(("arms", "served", "against served"), False)
-    sequences, levels = Sequences(MANY, RISK), levels_before(seen, MANY)
+def false_statements(runs: int, world: World, **options: Any) -> dict[str, int]:
+    """In how many runs some interval of each family is ever false."""
+    counts = dict.fromkeys(FAMILIES, 0)
+    for number in range(runs):
+        run = played(world, 300 if runs == 20 else 800, MANY, seeded(number), **options)
+        for family, is_wrong in FAMILIES.items():
+            counts[family] += is_wrong(run, RISK)
+    return counts
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@RUNS
+def test_few_runs_have_a_false_statement(runs: int, world: str) -> None:
+    """At a risk of 5 %, whatever drifts. A false alarm in at most 1 of 1,000 seeds for each family,
+    if the risk were used up; it is not.
+    """
+    counts = false_statements(runs, WORLDS[world])
+    print(f"| {world} | {runs} | {counts} |")
+    assert max(counts.values()) <= MOST[runs], counts
+
+
+@RUNS
+def test_feedback_that_is_missing_by_arm_makes_no_interval_of_an_arm_false(runs: int) -> None:
+    """Looks without a loss are none. A false alarm in at most 1 of 1,000 seeds."""
+    counts = false_statements(runs, drifting, missing_by_arm=True)
+    print(f"| missing by arm | {runs} | {counts} |")
+    assert counts["arms"] <= MOST[runs]
+
+
+def break_the_bets(monkeypatch: pytest.MonkeyPatch, times: float) -> None:
+    """Let bets on single means begin with so many times the money that they have."""
+    monkeypatch.setattr(singles, "LOOK_PRIOR", times * singles.LOOK_PRIOR)
+    monkeypatch.setattr(singles, "RATE_PRIOR", times * singles.RATE_PRIOR)
+
+
+def test_false_statements_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 400 times the money each family is false in most runs."""
+    break_the_bets(monkeypatch, 400.0)
+    counts = false_statements(20, equal)
+    assert min(counts.values()) > 2 * MOST[20], counts
+
+
+def test_statements_that_are_judged_are_those_that_users_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With broken bets some are false, and both ways say which. All or none of the 24 would be in
+    fewer than one of 1,000 seeds.
+    """
+    break_the_bets(monkeypatch, 60.0)
+    wrong = 0
+    for number in range(8):
+        run = played(against_level, 40, MANY, seeded(number))
+        judged = {family: is_wrong(run, RISK) for family, is_wrong in FAMILIES.items()}
+        assert judged == watched(run)
+        wrong += sum(judged.values())
+    assert 0 < wrong < 24
+
+
+def watched(run: Run) -> dict[str, bool]:
+    """Whether an interval of `Sequences` is ever false, looked at after every observation."""
+    wrong = dict.fromkeys(FAMILIES, False)
+    sequences, levels = Sequences(MANY, RISK), levels_in(run)
     weights, sums = np.zeros((2, MANY)), np.zeros((2, MANY))
     served, apart = 0.0, np.zeros(MANY)
-    for number, (each, level, means) in enumerate(zip(seen, levels, truths, strict=True)):
-        sequences.add(each)
-        arm = each.explore
-        for end, weight in enumerate((1.0 / level[arm], 1.0 / (1.0 - level[arm]))):
-            weights[end, arm] += weight
-            sums[end, arm] += weight * means[arm]
-        served += means[each.exploit]
-        apart += means - means[each.exploit]
-        if number % 5 != 4:
-            continue
+    assert run.laws is not None
+    for n, means in enumerate(run.means):
+        arm, exploit = int(run.explore[n]), int(run.exploit[n])
+        weight, loss = float(run.weight[n]), float(run.loss[n])
+        sequences.update(arm, weight, loss, exploit, law=run.laws[n])
+        level = levels[n, arm]
+        for end, of_look in enumerate((1.0 / level, 1.0 / (1.0 - level))):
+            weights[end, arm] += of_look
+            sums[end, arm] += of_look * means[arm]
+        served += means[exploit]
+        apart += means - means[exploit]
         _, lows, highs = sequences.bounds()
-        is_seen = weights[0] > 0.0
-        covered = sums / np.where(is_seen, weights, 1.0)
-        outside = (lows > covered[0] + 1e-9) | (highs < covered[1] - 1e-9)
-        wrong["arms"] |= bool((is_seen & outside).any())
-        if arms_only:
-            continue
-        count = number + 1
-        wrong["served"] |= is_outside(sequences.served(), served / count)
+        covered = np.where(weights > 0.0, sums / np.where(weights > 0.0, weights, 1.0), 0.5)
+        wrong["arms"] |= bool((lows > covered[0]).any() or (highs < covered[1]).any())
+        wrong["served"] |= is_outside(sequences.served(), served / (n + 1))
         wrong["against served"] |= any(
-            is_outside(sequences.against_served(other), float(apart[other]) / count)
+            is_outside(sequences.against_served(other), float(apart[other]) / (n + 1))
             for other in range(MANY)
         )
     return wrong
 
 
 def is_outside(interval: Interval, mean: float) -> bool:
-    return not interval.low - 1e-9 <= mean <= interval.high + 1e-9
-
-
-@pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize("runs", [20, pytest.param(400, marks=pytest.mark.exhaustive)])
-def test_few_runs_have_a_false_statement(runs: int, world: str) -> None:
-    """At a risk of 5 %, whatever drifts. A false alarm in at most 1 of 1,000 seeds for each family,
-    if the risk were used up; it is not.
-    """
-    counts = dict.fromkeys(("arms", "served", "against served"), 0)
-    for run in range(runs):
-        seen, truths = played(WORLDS[world], 300 if runs == 20 else 800, MANY, seeded(run))
-        for family, is_wrong in false_statements(seen, truths).items():
-            counts[family] += is_wrong
-    print(f"| {world} | {runs} | {counts} |")
-    assert max(counts.values()) <= MOST[runs], counts
-
-
-@pytest.mark.parametrize("runs", [20, pytest.param(400, marks=pytest.mark.exhaustive)])
-def test_feedback_that_is_missing_by_arm_makes_no_interval_of_an_arm_false(runs: int) -> None:
-    """Looks without a loss are none. A false alarm in at most 1 of 1,000 seeds."""
-    wrong = 0
-    for run in range(runs):
-        count = 300 if runs == 20 else 800
-        seen, truths = played(drifting, count, MANY, seeded(run), missing_by_arm=True)
-        wrong += false_statements(seen, truths, arms_only=True)["arms"]
-    print(f"| missing by arm | {runs} | {wrong} |")
-    assert wrong <= MOST[runs]
-
-
-def test_false_statements_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bets that begin with 400 times the money: each family is then false in most runs, so 20 runs
-    tell.
-    """
-    from decoupled.inference import singles
-
-    monkeypatch.setattr(singles, "LOOK_PRIOR", 400.0 * singles.LOOK_PRIOR)
-    monkeypatch.setattr(singles, "RATE_PRIOR", 400.0 * singles.RATE_PRIOR)
-    counts = dict.fromkeys(("arms", "served", "against served"), 0)
-    for run in range(20):
-        seen, truths = played(equal, 300, MANY, seeded(run))
-        for family, is_wrong in false_statements(seen, truths).items():
-            counts[family] += is_wrong
-    assert min(counts.values()) > MOST[20], counts
+    return not interval.low <= mean <= interval.high
 
 
 # How narrow intervals are
@@ -361,4 +382,3 @@ def test_intervals_on_summaries_are_narrow() -> None:
     blind = dc.evaluate([{**row, "law": None} for row in rows], best)
     assert width(by_law.candidate) < 0.5 * width(blind.candidate)
     assert width(by_law.served) < 0.5 * width(blind.served)
-    assert regret(fed([], 2)) is None
