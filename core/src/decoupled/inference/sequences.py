@@ -38,13 +38,13 @@ class Sequences:
     losses are late. A decision without feedback is left out, and `leave_out` counts it: whether it
     comes must not depend on the arm or its loss.
 
-    With `drift=True` nothing is assumed about the losses. An interval then covers the *running
-    mean*: the mean loss of an arm over all rounds observed so far, also those that explored another
-    arm. It uses importance weights, so it is wide for an arm that is seldom explored.
+    The interval of an arm covers its mean loss over the rounds that looked at it, whatever drifts,
+    and needs no weights; see `bounds`. If the mean never changes, that is the mean.
 
-    With `drift=False` an interval covers the mean loss of an arm if that never changes. It uses the
-    losses seen of the arm and needs no weights. If the mean does change, the interval covers the
-    mean over the moments at which the arm was explored, and differences of arms mean little.
+    With `drift=True` nothing is assumed about the losses. The interval of the exploited arms then
+    covers the *running mean* over all rounds observed so far, by importance weights. With
+    `drift=False` it is made of those of the arms. If means do change, that and differences of arms
+    mean little.
 
     Each family of intervals (all arms and the exploited ones; all differences of two arms; all
     differences between an arm and the exploited ones) is right as a whole with probability 1 -
@@ -184,8 +184,8 @@ class Sequences:
                 every arm count for the arms that they could, and for the exploited arms, but not
                 for comparisons with these.
             law: the probability with which each arm was explored in that round, 0 for those that
-                could not be. Only differences of two arms and verdicts use it, and become much
-                sharper. Leave it out if it depends on the request: requests would then count by it.
+                could not be. Differences, verdicts and the interval of the exploited arms use it,
+                and become much sharper. Leave it out if it depends on the request: requests would then count by it.
             rho: the probability with which the round asked for a label; 1 without labels.
             label: the label that it got, in [0, 1]; None if it got none, and without labels.
 
