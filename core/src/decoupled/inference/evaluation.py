@@ -292,7 +292,7 @@ class _Estimates:
         estimate.
         """
         log = self.log
-        model = self._model(place)
+        plain, model = self._model(place)
         mine = log.explore == place
         used = log.exploit == place
         self.explored[mine] = model[mine]
@@ -304,22 +304,26 @@ class _Estimates:
             self.expected += share * model
             self.candidate_means[place] = share.mean()
         if self.drift:
-            self._bet(place, model, share)
+            chances = self._chances(place)
+            # Without a chance only the level counts, and the model may know the fields of later
+            # contexts.
+            levels = np.where(np.isnan(chances), plain, model)
+            seen = ArmSeen(levels, chances, mine, log.loss, self.inverse)
+            self._bet(place, seen, share)
         corrections = (log.loss[mine] - model[mine]) * self.inverse[mine]
         return float(model.mean() + corrections.sum() / len(log))
 
-    def _bet(self, place: int, model: Floats, share: Floats | None) -> None:
+    def _bet(self, place: int, seen: ArmSeen, share: Floats | None) -> None:
         """Add an arm to the questions that bets answer."""
         log = self.log
-        mine = log.explore == place
-        used = (log.exploit == place).astype(np.float64)
-        seen = ArmSeen(model, self._chances(place), mine, log.loss, self.inverse)
         question = Question(len(log))
         question.add(np.ones(len(log)), seen)
         self.arm_ends.append(question.ends(self.order, self.risk))
+        used = (log.exploit == place).astype(np.float64)
         if self.is_coupled:  # what was served is what was seen
             known = np.ones(len(log))
-            self.of_served.add(mine.astype(np.float64), seen._replace(chance=known, inverse=known))
+            sure = seen._replace(chance=known, inverse=known)
+            self.of_served.add(seen.mine.astype(np.float64), sure)
         else:
             self.of_served.add(used, seen)
         if share is None:
@@ -328,7 +332,8 @@ class _Estimates:
         if not self.is_coupled:
             self.of_difference.add(share - used, seen)
         elif log.laws is not None:
-            self.of_difference.add(share - log.laws[:, place], seen)
+            law = log.laws[:, place]
+            self.of_difference.add(np.where(np.isnan(law), 0.0, share - law), seen)
 
     def _chances(self, place: int) -> Floats:
         """The probability with which each decision explored an arm, or what it cannot be below; NaN
@@ -341,11 +346,11 @@ class _Estimates:
         chances = log.laws[:, place]
         return np.where(np.isnan(chances), unknown, chances)
 
-    def _model(self, place: int) -> Floats:
-        """For each decision, the loss that was predicted for an arm.
+    def _model(self, place: int) -> tuple[Floats, Floats]:
+        """For each decision, the mean of the losses of an arm that were known before, and of one
+        loss of 1/2; and the loss that was predicted for it.
 
-        Without a prediction, it is the mean of the losses that were known of it before, and of one
-        loss of 1/2, with what the context adds to it.
+        Without a prediction, the latter is this mean, with what the context adds to it.
         """
         log = self.log
         mine = np.flatnonzero(log.explore == place)
@@ -353,13 +358,15 @@ class _Estimates:
         settled_at = log.settled_at[mine]
         known_counts = np.searchsorted(settled_at, log.made_at, side="left")
         sums = np.concatenate([[0.5], 0.5 + np.cumsum(log.loss[mine])])
-        model: Floats = sums[known_counts] / (known_counts + 1.0)
+        plain: Floats = sums[known_counts] / (known_counts + 1.0)
+        model = plain
         if self.design is not None:
             model = ridge(self.design, mine, log.loss[mine], settled_at, log.made_at, model)
         if place in log.predicted:
             rows, values = log.predicted[place]
+            model = model.copy()
             model[rows] = values
-        return model
+        return plain, model
 
     def _plain_ends(self) -> tuple[Floats, Floats]:
         """The ends of each arm's mean loss from the losses seen of it, see `Singles`."""
@@ -432,20 +439,23 @@ class _Estimates:
             high = candidate.high - served.low
             return Interval.around(estimate, low, high)
         rows = columns.rows
-        if self.is_coupled and self.log.laws is None:
-            self._difference_without_law(columns)
+        if self.is_coupled:
+            self._add_difference_without_law(columns)
         low, high = self.of_difference.ends(self.order[rows[self.order]], self.risk)
         low, high = max(low, -1.0), min(high, 1.0)
         if low > high:  # empty: no value agrees with the log
             return Interval(estimate, low, high)
         return Interval.around(estimate, low, high)
 
-    def _difference_without_law(self, columns: _Served) -> None:
-        """Say what bets on the difference know in the standard game, if no law is known."""
-        loss = self.log.loss
-        mine = self.candidate_weights * loss + columns.weights * (1.0 - loss)
-        theirs = columns.weights * loss + self.candidate_weights * (1.0 - loss)
-        self.of_difference.set_uncentred(mine, theirs)
+    def _add_difference_without_law(self, columns: _Served) -> None:
+        """Say what bets on the difference know in the standard game, where no law is known."""
+        log = self.log
+        is_blind = np.ones(len(log), np.bool_)
+        if log.laws is not None:
+            is_blind = np.isnan(log.laws).any(axis=1)
+        mine = self.candidate_weights * log.loss + columns.weights * (1.0 - log.loss)
+        theirs = columns.weights * log.loss + self.candidate_weights * (1.0 - log.loss)
+        self.of_difference.set_uncentred(is_blind, mine, theirs)
 
     def _mixed(self, means: Floats) -> _Ends:
         """The ends of a mixture of arms, if no mean changes."""

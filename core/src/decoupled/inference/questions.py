@@ -97,21 +97,22 @@ class Question:
             end.gains[mine] = value[mine]
             end.guesses[mine] = level[mine]
 
-    def set_uncentred(self, above: Floats, below: Floats) -> None:
-        """Make it a question without laws: what each decision says of the mean plus 1, and of 1
-        less the mean.
+    def set_uncentred(self, rows: Bools, above: Floats, below: Floats) -> None:
+        """Make it a question without laws in some decisions: what each says of the mean plus 1, and
+        of 1 less the mean.
 
         Args:
-            above: numbers of at least 0 with the first mean.
-            below: numbers of at least 0 with the second.
+            rows: the decisions.
+            above: for each decision, a number of at least 0 with the first mean.
+            below: the same with the second.
         """
-        self._weights[:] = 1.0
-        for end, value in ((self._low, above), (self._high, below)):
-            end.levels[:] = 0.0
-            end.bases[:] = 1.0
-            end.reaches[:] = np.inf
-            end.gains[:] = value
-            end.guesses[:] = 0.0
+        self._weights[rows] = 1.0
+        for end, values in ((self._low, above), (self._high, below)):
+            end.levels[rows] = 0.0
+            end.bases[rows] = 1.0
+            end.reaches[rows] = np.inf
+            end.gains[rows] = values[rows]
+            end.guesses[rows] = 0.0
 
     def ends(self, rows: Ints, risk: float) -> tuple[float, float]:
         """The ends of the mean over these decisions, in this order, each at this risk.

@@ -185,7 +185,8 @@ class Sequences:
                 for comparisons with these.
             law: the probability with which each arm was explored in that round, 0 for those that
                 could not be. Differences, verdicts and the interval of the exploited arms use it,
-                and become much sharper. Leave it out if it depends on the request: requests would then count by it.
+                and become much sharper. Leave it out if it depends on the request: requests would
+                then count by it.
             rho: the probability with which the round asked for a label; 1 without labels.
             label: the label that it got, in [0, 1]; None if it got none, and without labels.
 

@@ -40,6 +40,7 @@ from ..kernels.single_bets import (
     SingleTotals,
     add_looks,
 )
+from ..kernels.stakes import LESS, MOST
 from .boundary import root
 from .pairs import MOST_ARMS
 from .stakes import log_money
@@ -234,7 +235,7 @@ def _are_small(values: Floats) -> bool:
 
 def _is_money(won: Floats, shape: tuple[int, int]) -> bool:
     """Whether bets could have won this."""
-    return won.shape == shape and bool(((won > 0.0) & (won < np.inf)).all())
+    return won.shape == shape and bool(((won >= LESS) & (won <= MOST)).all())
 
 
 def _are_powers(powers: Ints, won: Floats) -> bool:
