@@ -123,7 +123,7 @@ def _common() -> Group:
         (winner_law._add_law, (numbers, 2.0, True, nodes, numbers, numbers)),
         (against_best, (ints, table, numbers)),
         (add_observations, (*_betting(), 0)),
-        (add_looks, (_looks(), ints, numbers)),
+        (add_looks, (_looks(), numbers, numbers, ints, numbers)),
         (bet_on_rounds, (_centred(), 0, *6 * (numbers,))),
         (bet_since, _alarm()),
         (rounds.merge_groups, (table, 1, numbers, numbers)),

@@ -94,13 +94,14 @@ class Singles:
         return LookBets(self.look_won, self.look_powers, self.look_weights, self.look_centres)
 
     def add_looks(self, arms: Ints, losses: Floats) -> None:
-        """Add losses in [0, 1] to the bets by looks alone, in their order.
+        """Add losses in [0, 1] to the bets by looks alone, in their order; these are the first.
 
         Args:
             arms: the arm that each loss is of.
             losses: the losses.
         """
-        add_looks(self._looks(), arms, losses)
+        count = len(self.look_weights) // 2
+        add_looks(self._looks(), np.zeros(count), np.zeros(count), arms, losses)
 
     def add_arms(self, count: int) -> None:
         """Add arms. What is compared with the exploited arms starts again, for all of them."""

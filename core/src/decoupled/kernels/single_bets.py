@@ -106,10 +106,16 @@ def bet_on_singles(seen: Observed, singles: SingleTotals, standing: Standing, n:
 
 
 @compiled
-def add_looks(looks: LookBets, arms: Ints, losses: Floats) -> None:
-    """Bet on looks at these arms alone, without labels, in their order."""
-    totals = np.zeros(len(looks.weights) // 2)
-    counts = np.zeros(len(looks.weights) // 2)
+def add_looks(looks: LookBets, totals: Floats, counts: Floats, arms: Ints, losses: Floats) -> None:
+    """Bet on looks at these arms alone, without labels, in their order.
+
+    Args:
+        looks: the bets.
+        totals: the sum of the losses of each arm so far.
+        counts: their number.
+        arms: the arm that each loss is of.
+        losses: the losses.
+    """
     for n in range(len(arms)):
         arm = arms[n]
         level = level_of(totals[arm], counts[arm])
