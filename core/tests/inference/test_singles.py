@@ -121,8 +121,8 @@ def test_a_round_without_a_chance_for_an_arm_does_not_compare_it() -> None:
     before = [sequences.against_served(arm) for arm in range(ARMS)]
     for number, exploit in enumerate((0, 1, 2) * 20):
         sequences.update(number % 2, 2.0, 0.9, exploit, law=[0.5, 0.5, 0.0])
-        if exploit != 2:
-            twin.update(number % 2, 2.0, 0.9, exploit, law=[0.5, 0.5, 0.0])
+        counted = None if exploit == 2 else exploit
+        twin.update(number % 2, 2.0, 0.9, counted, law=[0.5, 0.5, 0.0])
     assert [sequences.against_served(arm) for arm in range(ARMS)] == before
     assert ends(sequences.served()) == ends(twin.served())
     assert sequences.served().low > fed(rounds_of(100, ARMS, seed=7)).served().low
