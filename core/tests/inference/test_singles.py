@@ -84,7 +84,7 @@ def test_what_was_exploited_is_bounded_as_the_definition_says(laws: float) -> No
 
 @pytest.mark.parametrize("laws", [1.0, 0.7, 0.0])
 def test_an_arm_and_what_was_exploited_are_compared_as_the_definition_says(laws: float) -> None:
-    seen = rounds_of(60, ARMS, seed=4, laws=laws)
+    seen = rounds_of(35, ARMS, seed=4, laws=laws)
     found = fed(seen)
     for arm in range(ARMS):
         expected = centred_ends(list(asked_of(seen, ARMS, arm)), RISK * 0.9 / (2 * ARMS))
