@@ -88,12 +88,16 @@ def looks(
 
 
 def agreed(sequences: Sequences, before: set[Any]) -> set[Any]:
-    """The arms that are out, which those before are among, and which every interval agrees with."""
+    """The arms that are out, which those before are among, and which every interval agrees with:
+    an arm whose interval shows it to be worse is out, and others are out by their own bets.
+    """
     now = verdict(sequences)
     assert before <= set(now.out)
-    assert now.best in now.left
+    assert now.best in now.left or not now.left
     found = {pair: sequences.difference(*pair) for pair in permutations(range(sequences.count), 2)}
-    assert {arm for (arm, _), each in found.items() if each.low > 0.0} == set(now.out)
+    worse = {arm for (arm, _), each in found.items() if each.low > 0.0}
+    assert worse <= set(now.out) or not sequences.drift or now.state == "decided"
+    assert set(now.out) == worse | set(sequences.sums.out_at) or now.state == "decided"
     for (one, two), each in found.items():
         assert each.low <= each.estimate <= each.high
         assert tuple(found[two, one]) == pytest.approx((-each.estimate, -each.high, -each.low))

@@ -152,7 +152,9 @@ def expected_and_label(width: float, observation: Observation) -> tuple[float, f
     The loss that is fed is expected + (label - expected) / rho, and expected without a label.
     """
     rho = observation.rho
-    estimate = observation.loss if width == 1.0 else 0.5 + width * (observation.loss - 0.5)
+    if width == 1.0 and rho == 1.0:
+        return observation.loss, observation.loss
+    estimate = 0.5 + width * (observation.loss - 0.5)
     if rho == 1.0:
         return estimate, estimate
     if observation.label is None:

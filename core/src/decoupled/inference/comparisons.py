@@ -24,8 +24,6 @@ Basis: TypeAlias = Literal["running", "paired", "stationary"]
 # What was won is compared as a product there, and as a sum of logarithms here.
 _ROUNDING = 1.0 + 1e-9
 _FARTHEST = 1e6  # times the observations so far that a look ahead reaches
-# The share of the risk for the bets against the leader if losses may drift, and that for pairs.
-HALF = 0.5
 
 
 def basis_of(sums: Sums, *, drift: bool) -> Basis:
@@ -43,20 +41,57 @@ def chances(sums: Sums, live: Ints, basis: Basis) -> Floats:
             return _risks(closed_evidence(sums.outs.evidence()[live])) / epoch_share
         rival, evidence = _against_lowest(sums, live)
         return _risks(evidence) / sums.share_of_pairs(live, rival)
-    smallest = _risks(sums.outs.evidence()[live]) * sums.outs.contenders / epoch_share
+    smallest = _chances_of_outs(sums, live)
     slots = sums.pairs.slots(live.tolist())
     has_slot = slots >= 0
     followed = live[has_slot]
     if len(followed) > 1:
-        shares = np.stack([sums.share_of_pairs(followed, arm) for arm in followed.tolist()], axis=1)
+        shares = _parts_of_pairs(sums, followed[:, None], followed)
         risks = _risks(sums.pairs.evidence(slots[has_slot], slots[has_slot])) / shares
         np.fill_diagonal(risks, np.inf)
         smallest[has_slot] = np.minimum(smallest[has_slot], risks.min(axis=1))
     if not has_slot.all():
         evidence, _ = _evidence_apart(sums, live)
-        apart = _risks(evidence.max(axis=1)) / sums.share_of_new_pairs()
+        apart = _risks(evidence.max(axis=1)) / _part_of_new_pairs(sums)
         smallest = np.minimum(smallest, apart)
-    return smallest / HALF
+    return smallest
+
+
+def _chances_of_outs(sums: Sums, live: Ints) -> Floats:
+    """For each of the arms, the smallest risk at which its own bet shows it now to be out."""
+    if sums.part_of_outs == 0.0:
+        return np.ones(len(live))
+    share = share_of_batch(sums.outs.epoch) * sums.part_of_outs / sums.outs.contenders
+    return _risks(sums.outs.evidence()[live]) / share
+
+
+def settled_chances(sums: Sums, live: Ints) -> Floats:
+    """For each of the arms, the smallest risk at which it is shown now to be worse by what showed
+    it before: its own bet, or a pair that is settled.
+    """
+    smallest = _chances_of_outs(sums, live)
+    pairs = np.array(list(sums.settled), np.int64).reshape(-1, 2)
+    slots = sums.pairs.slots(pairs.ravel().tolist()).reshape(-1, 2)
+    has_slots = (slots >= 0).all(axis=1)
+    if not has_slots.all():
+        smallest = np.minimum(smallest, chances(sums, live, "running"))
+    pairs, slots = pairs[has_slots], slots[has_slots]
+    evidence = sums.pairs.evidence_of(slots[:, 0], slots[:, 1])
+    risks = _risks(evidence) / _parts_of_pairs(sums, pairs[:, 0], pairs[:, 1])
+    places = np.searchsorted(live, pairs[:, 0])
+    np.minimum.at(smallest, places, risks)
+    return smallest
+
+
+def _parts_of_pairs(sums: Sums, firsts: Ints, seconds: Ints | int) -> Floats:
+    """The part of the risk of a verdict for "the first arm is worse than the second"."""
+    parts = sums.part_of_pairs(sums.later_batches(firsts, seconds))
+    return np.asarray(parts * sums.share_of_pairs(firsts, seconds))
+
+
+def _part_of_new_pairs(sums: Sums) -> float:
+    """The same in a comparison that started again when arms were last added."""
+    return float(sums.part_of_pairs(sums.batches)) * sums.share_of_new_pairs()
 
 
 def chance_of(sums: Sums, arm: int, basis: Basis) -> float:
@@ -81,7 +116,7 @@ def within(sums: Sums, margin: float, risk: float, *, drift: bool) -> Ints:
     All that is ever shown so holds together, for every margin, with probability 1 - risk.
     """
     live = np.array(sums.live, np.int64)
-    if basis_of(sums, drift=drift) == "stationary":
+    if not drift and not sums.by_law:
         by = -margin / sums.width
         evidence = np.stack(
             [plain_evidence(sums, live, arm, by=by) for arm in live.tolist()], axis=1
@@ -91,7 +126,7 @@ def within(sums: Sums, margin: float, risk: float, *, drift: bool) -> Ints:
         if slots.min() < 0:  # pairs of arms are not followed
             return live[:0]
         evidence = sums.pairs.evidence(slots, slots, -margin)
-    shares = np.stack([sums.share_of_pairs(live, arm) for arm in live.tolist()], axis=1)
+    shares = sums.share_of_pairs(live[:, None], live)
     is_shown = evidence >= -np.log(risk * shares)
     np.fill_diagonal(is_shown, True)
     return live[is_shown.all(axis=0)]
@@ -115,7 +150,7 @@ def own_risks(sums: Sums, arms: Ints, first: int, basis: Basis) -> Floats:
     evidence[followed] = sums.pairs.evidence_since(slots[followed], slot)
     total, squares = weighted_difference(sums, arms[~followed], np.array([first]))
     evidence[~followed] = log_wealth_of_difference(total, squares)
-    return _risks(evidence) / (HALF * sums.share_of_new_pairs())
+    return _risks(evidence) / _part_of_new_pairs(sums)
 
 
 def note_best(sums: Sums, arm: int) -> None:
@@ -138,7 +173,7 @@ def note_best(sums: Sums, arm: int) -> None:
         # Otherwise what the bets have won by now is not of the same rounds, so `look` asks.
         slots = sums.pairs.slots([arm, *others[is_lacking].tolist()])
         if slots.min() >= 0:
-            goal = 1.0 / (sums.risk * HALF * sums.share_of_new_pairs())
+            goal = 1.0 / (sums.risk * _part_of_new_pairs(sums))
             sums.pairs.want(slots[1:], int(slots[0]), goal)
 
 
@@ -182,7 +217,7 @@ def look(sums: Sums) -> None:
         pairs = [(arm, rival) for arm in live[risks <= sums.risk].tolist()]
     elif sums.apart:
         evidence, rivals = _evidence_apart(sums, live)
-        is_enough = evidence >= -np.log(sums.risk * HALF * sums.share_of_new_pairs())
+        is_enough = evidence >= -np.log(sums.risk * _part_of_new_pairs(sums))
         for row, column in np.argwhere(is_enough).tolist():
             pairs.append((int(live[row]), int(rivals[column])))
     for worse, better in pairs:
@@ -236,7 +271,7 @@ def _paired_times(sums: Sums, slots: Ints, slot: int, risk: float) -> float:
     """`times` for arms that are followed as pairs, by their slots."""
     if np.any(sums.pairs.gains[slots, slot] <= 0.0):
         return np.inf
-    goal = -np.log(risk * HALF * sums.share_of_new_pairs())
+    goal = -np.log(risk * _part_of_new_pairs(sums))
 
     def surplus(factor: float) -> float:
         return float(np.min(sums.pairs.evidence_since(slots, slot, factor)) - goal)
@@ -249,7 +284,7 @@ def _running_times(sums: Sums, arms: Ints, first: int, risk: float) -> float:
     total, squares = weighted_difference(sums, arms, np.array([first]))
     if np.any(total <= 0.0):
         return np.inf
-    goal = -np.log(risk * HALF * sums.share_of_new_pairs())
+    goal = -np.log(risk * _part_of_new_pairs(sums))
 
     def surplus(factor: float) -> float:
         return float(np.min(log_wealth_of_difference(factor * total, factor * squares)) - goal)
@@ -309,7 +344,7 @@ def _first_positive(surplus: Callable[[float], float]) -> float:
 # which come from different rounds: see docs/inference.md.
 
 
-_RIVALS = 50
+_RIVALS = 1
 _STEPS = 30  # halvings of an interval of means
 
 
@@ -317,8 +352,8 @@ def weighted_evidence(sums: Sums, arms: Ints) -> tuple[Floats, Ints]:
     """The evidence that each of these arms (rows) is worse than a rival (columns), from weighted
     losses; and the rivals.
 
-    The rivals are the arms with the most gains: all of them, unless there are many, since the
-    evidence of every pair would take seconds with a thousand arms.
+    The rival is the arm with the most gains: bets against the leader show which arms are out, and
+    this is for the one that may be better than every other arm.
     """
     moments = sums.moments[arms, COMPARABLE:OTHER]
     rivals = np.argsort(-moments[:, 2], kind="stable")[:_RIVALS]
@@ -453,12 +488,12 @@ def _lower(sums: Sums, arm: int, other: int, *, drift: bool) -> float:
     slot, other_slot = sums.pairs.slots((arm, other)).tolist()
     if not drift and not (sums.by_law and min(slot, other_slot) >= 0):
         return float(sums.unmapped_difference(lower_plain_difference(sums, arm, other)))
-    part = HALF if drift else 1.0
     if min(slot, other_slot) >= 0:
-        share = float(sums.share_of_pairs(np.array([arm]), other)[0])
-        return sums.pairs.lower(slot, other_slot, sums.risk * part * share)
+        share_of = _parts_of_pairs if drift else Sums.share_of_pairs
+        share = float(share_of(sums, np.array([arm]), other)[0])
+        return sums.pairs.lower(slot, other_slot, sums.risk * share)
     total, squares = weighted_difference(sums, np.array([arm]), np.array([other]))
-    risk = sums.risk * part * sums.share_of_new_pairs()
+    risk = sums.risk * _part_of_new_pairs(sums)
     bound = lower_difference(sums.rounds[ROUNDS], total, squares, risk)
     return float(sums.unmapped_difference(bound[0]))
 

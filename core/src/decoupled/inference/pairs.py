@@ -174,6 +174,10 @@ class Pairs:
         rows, columns = ones[:, None], twos[None, :]
         return evidence(self.log_won(rows, columns), by * self.weight(rows, columns))
 
+    def evidence_of(self, ones: Ints, twos: Ints) -> Floats:
+        """The same for pairs of slots, one by one."""
+        return evidence(self.log_won(ones, twos))
+
     def evidence_since(self, ones: Ints, two: int, times: float = 1.0) -> Floats:
         """The same for one other slot, of the rounds since arms were last added.
 

@@ -408,7 +408,7 @@ class Sequences:
         ...     loss = 0.25 if n % 2 else 0.75
         ...     sequences.update(explore=n % 2, weight=2.0, loss=loss, law=[0.5, 0.5])
         >>> [round(end, 2) for end in sequences.difference(0, 1)]
-        [0.5, 0.47, 0.54]
+        [0.5, 0.45, 0.55]
         """
         place = self._place("arm", arm)
         other_place = self._place("other", other)
@@ -515,12 +515,13 @@ class Sequences:
         Args:
             content: what `to_dict` returned.
         """
+        version = content.get("format")
+        if version != FORMAT:
+            rule = f"format = {version!r}: must be {FORMAT}"
+            raise StateError(
+                f"{rule}; other versions bet otherwise, so replay the log with this one"
+            )
         try:
-            if content["format"] != FORMAT:
-                rule = f"format = {content['format']!r}: must be {FORMAT}"
-                raise StateError(
-                    f"{rule}; other versions bet otherwise, so replay the log with this one"
-                )
             sums = Sums.from_dict(content)
         except (KeyError, TypeError, ValueError, zlib.error) as error:
             reason = f"sequences: cannot be restored ({type(error).__name__}: {error})"

@@ -29,6 +29,7 @@ _COUNTS = 3
 _ROUNDS = 4
 _FLOW = 8
 LARGEST = 1e150  # its square is finite
+_HALF = 0.5
 _SHARE_OF_START = 0.9  # of the risk, for the arms of the start
 
 
@@ -277,8 +278,9 @@ class Sums:
         taken = np.flatnonzero(pairs.owners >= 0)
         for slot in slots:
             others = taken[taken != slot]
-            shares = self.share_of_pairs(pairs.owners[others], int(pairs.owners[slot]))
-            goals = 1.0 / (self.risk * self.risk_share_of_pairs * shares)
+            owners = pairs.owners[others], int(pairs.owners[slot])
+            parts = self.part_of_pairs(self.later_batches(*owners))
+            goals = 1.0 / (self.risk * parts * self.share_of_pairs(*owners))
             pairs.goals[slot, others] = goals
             pairs.goals[others, slot] = goals
         for pair in self.settled:
@@ -312,23 +314,33 @@ class Sums:
     # exploited. Each holds as a whole, at all moments, with probability 1 - risk. Arms that come
     # later need a share too: see `share_of_batch`.
 
-    @property
-    def risk_share_of_pairs(self) -> float:
-        """The share of the risk for pairs: if losses may drift, the bets against the leader have
-        the other half. If not, those decide alone, and pairs are for differences.
+    def part_of_pairs(self, batches: Any) -> Any:
+        """The part of the risk that pairs have if losses may drift, by the later addition of the
+        two arms: half, because the bets against the leader have the other half.
+
+        Two arms from the start have all of it: the leader is the only rival of the other.
         """
-        return 0.5 if self.drift else 1.0
+        return np.where((np.asarray(batches) == 0) & (self.compared[0] == 2), 1.0, _HALF)
 
     @property
-    def risk_of_outs(self) -> float:
-        """The risk of the bets against the leader, all together, in this epoch."""
-        share = 1.0 - self.risk_share_of_pairs if self.drift else 1.0
-        return self.risk * share * share_of_batch(self.outs.epoch)
+    def part_of_outs(self) -> float:
+        """The part of the risk of an epoch that the bets against the leader have if losses may
+        drift.
+        """
+        return 0.0 if self.outs.epoch == 0 and self.outs.contenders == 2 else _HALF
 
     @property
     def goal_of_outs(self) -> float:
         """The money that shows an arm to be out; without drift, it is that of a mean."""
-        return (self.outs.contenders if self.drift else 1) / self.risk_of_outs
+        risk = self.risk * share_of_batch(self.outs.epoch)
+        if not self.drift:
+            return 1.0 / risk
+        part = self.part_of_outs
+        return self.outs.contenders / (risk * part) if part > 0.0 else math.inf
+
+    def later_batches(self, firsts: Ints, seconds: Ints | int) -> Ints:
+        """The later addition of each two of these arms."""
+        return np.asarray(np.maximum(self.batch[firsts], self.batch[seconds]))
 
     def share_of_arms(self) -> tuple[Floats, float]:
         """The share of each arm's interval, and that of what was exploited."""
@@ -344,11 +356,11 @@ class Sums:
         """
         return share_of_batch(self.batches) / (2 * self.contenders)
 
-    def share_of_pairs(self, firsts: Ints, second: int) -> Floats:
+    def share_of_pairs(self, firsts: Ints, seconds: Ints | int) -> Floats:
         """The share of "the first arm is worse than the second" in a comparison that never starts
         again.
         """
-        later = np.maximum(self.batch[firsts], self.batch[second])
+        later = self.later_batches(firsts, seconds)
         return _shares_in_batches(later, np.array(self.compared))
 
     def share_of_new_pairs(self) -> float:

@@ -81,7 +81,7 @@ class Verdict:
     >>> for n in range(200):
     ...     sequences.update(explore=n % 2, weight=2.0, loss=0.25 if n % 2 else 0.75)
     >>> verdict(sequences, ["small", "large"]).text
-    'large is better than small (95 %, decided at round 21)'
+    'large is better than small (95 %, decided at round 25)'
     """
 
     text: str
@@ -222,7 +222,7 @@ def _more_observations(sequences: Sequences, comparison: "Comparison", place: in
     """About how many more observations it takes until the arm at this place is shown to be the
     best; None if it is decided or cannot be foreseen.
     """
-    if sequences.observed == 0 or comparison.decided is not None:
+    if sequences.observed == 0 or comparison.decided is not None or comparison.is_out.all():
         return None
     is_rival = np.arange(len(comparison.live)) != place
     if comparison.basis == "stationary":
@@ -362,7 +362,10 @@ def _compare_as_settled(sums: Sums) -> Comparison:
     """
     basis = comparisons.basis_of(sums, drift=sums.drift)
     live = np.array(sums.live, np.int64)
-    chances = comparisons.chances(sums, live, basis)
+    if basis == "stationary":
+        chances = comparisons.chances(sums, live, basis)
+    else:
+        chances = comparisons.settled_chances(sums, live)
     out_since = sums.out_since
     is_out = np.isin(live, list(out_since))
     shown_at = 0 if 0 in out_since.values() else max(out_since.values(), default=0)

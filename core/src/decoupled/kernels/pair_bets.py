@@ -25,6 +25,7 @@ from .stakes import multiply
 
 REACHED = -1.0
 LEAST_COMMON = 2.0**-100
+TIE = 2.0**-20  # of two arms that were seen equally often, the earlier one counts as seen more
 
 
 class PairTotals(NamedTuple):
@@ -44,7 +45,7 @@ class PairTotals(NamedTuple):
         follows: whether each slot's arm contends. Two that do not are followed no longer.
         contenders: the slots whose arms contend.
         chances: room for the chance of each slot's arm in a round, and so for the next three.
-        counts: how many losses of it were seen.
+        counts: how many losses of it were seen, less for a later arm, so that no two are equal.
         as_worse: `Standing.as_worse`.
         as_better: `Standing.as_better`.
         factors: room for a number for each stake.
@@ -96,7 +97,7 @@ def _take_slots(pairs: PairTotals, standing: Standing, arm: int) -> int:
             pairs.chances[slot] = 0.0
             continue
         pairs.chances[slot] = standing.chances[owner]
-        pairs.counts[slot] = standing.counts[owner]
+        pairs.counts[slot] = standing.counts[owner] - TIE * owner
         pairs.as_worse[slot] = standing.as_worse[owner]
         pairs.as_better[slot] = standing.as_better[owner]
         if owner == arm and standing.chances[owner] > 0.0:
@@ -125,11 +126,11 @@ def _add_weights(pairs: PairTotals, rho: float) -> None:
 def _slot_weight(pairs: PairTotals, worse: int, better: int) -> float:
     """`weight_of_round` by slots."""
     is_first = pairs.counts[worse] > pairs.counts[better]
-    if pairs.counts[worse] == pairs.counts[better]:
-        is_first = pairs.owners[worse] < pairs.owners[better]
     as_worse = pairs.as_worse[worse] if is_first else pairs.as_worse[better]
     as_better = pairs.as_better[worse] if is_first else pairs.as_better[better]
-    return min(pairs.chances[worse] * as_worse, pairs.chances[better] * as_better)
+    first = pairs.chances[worse] * as_worse
+    second = pairs.chances[better] * as_better
+    return first if first < second else second
 
 
 @compiled

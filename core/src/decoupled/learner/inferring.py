@@ -121,7 +121,7 @@ class Inference:
     ...     decision = learner.decide()
     ...     learner.observe(decision, loss=0.2 if decision.explore == "large" else 0.6)
     >>> print(learner.inference.verdict())
-    large is better than small (95 %, decided at round 103)
+    large is better than small (95 %, decided at round 31)
     >>> low, high = learner.inference.intervals()["large"][1:]
     >>> low < 0.2 < high
     True
@@ -264,9 +264,9 @@ class Inference:
         agreement 0.460 (0.350 to 0.570), 446 labels
         bias on short: +0.422 (+0.232 to +0.595)
         bias on long: -0.312 (-0.582 to +0.003)
-        alone it would say: long is better than short (95 %, decided at round 57)
+        alone it would say: long is better than short (95 %, decided at round 58)
         >>> print(learner.inference.verdict())
-        short is better than long (95 %, decided at round 118)
+        short is better than long (95 %, decided at round 183)
         >>> learner.inference.verdict().warning[:53]
         'the judge alone would choose long, and labels show th'
         """

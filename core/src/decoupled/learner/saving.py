@@ -265,8 +265,8 @@ def _watch(content: dict[str, Any], pending_store: PendingStore, n_ever: int) ->
     _check("watch", watch.expired, watch.expired is None or 0.0 <= watch.expired <= 1.0)
     for key, seen in watch.queue.items():
         _check("watch", key, isinstance(key, str) and (seen is None or _is_kept(seen, n_ever)))
-    for key, ((loss, position), label, back) in watch.judgements.items():
-        known = (loss, 0.5 if label is None else label, 0.5 if back is None else back)
+    for key, ((loss, position), *rest) in watch.judgements.items():
+        known = [loss, *(0.5 if each is None else each for each in rest)]
         holds = all(0.0 <= each <= 1.0 for each in known) and (
             position is None or -1.0 <= position <= 1.0
         )
@@ -275,7 +275,7 @@ def _watch(content: dict[str, Any], pending_store: PendingStore, n_ever: int) ->
 
 
 def _is_kept(seen: "Observation", n_ever: int) -> bool:
-    explore, weight, loss, exploit, some, law, rho = seen
+    explore, weight, loss, exploit, some, law, rho, label = seen
     arms = some if isinstance(some, tuple) else (len(some or ()) - 1,)
     all_arms = (explore, 0 if exploit is None else exploit, *arms)
     return (
@@ -284,6 +284,7 @@ def _is_kept(seen: "Observation", n_ever: int) -> bool:
         and (weight is None or 0.0 < weight < 1e100)
         and (math.isnan(loss) or 0.0 <= loss <= 1.0)
         and 0.0 < rho <= 1.0
+        and (label is None or math.isnan(label) or 0.0 <= label <= 1.0)
         and (
             law is None
             or (explore < len(law) <= n_ever and law.min() >= 0.0 and law[explore] > 0.0)

@@ -188,11 +188,7 @@ class Watch:
             n_ever, law = policy_state.serials.n_ever, None
             # Whether there is room must not depend on the arm drawn: a round with a law is bet on otherwise.
             room = (len(self.queue) + 1) * n_ever <= MOST_NUMBERS
-            if (
-                room
-                and decision.propensity is not None
-                and (self.sequences.pairs_arms or not self.weighs)
-            ):
+            if room and decision.propensity is not None:
                 state = policy_state.round, eligible
                 if (
                     self._law is None or self._law[0] != state
