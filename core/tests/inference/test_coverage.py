@@ -19,22 +19,20 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.inference import Sequences, boundary, pairs
+from decoupled.inference import Sequences, boundary, pairs, singles
 from decoupled.inference.comparisons import difference_now
 from support import watching
 from support.seeds import seeded
+from support.singles import against_served_wrong, looks_wrong, served_wrong
 from support.watching import (
     Run,
-    against_served_wrong,
     alternating,
-    arms_wrong,
     differences_wrong,
     equal,
     fixed_time_wrong,
     paired_wrong,
     record,
     stationary,
-    stationary_wrong,
     turning,
 )
 
@@ -71,10 +69,11 @@ FEW: list[Cell] = [
     (50, "FTPL()", "stationary", "direct"),
 ]
 FAMILIES: dict[str, Callable[[Run, float], bool]] = {
-    "arms": arms_wrong,
-    "stationary": stationary_wrong,
+    "arms": looks_wrong,
+    "served": served_wrong,
+    "against served": against_served_wrong,
+    "differences": differences_wrong,
 }
-FAMILIES |= {"against served": against_served_wrong, "differences": differences_wrong}
 
 
 def cells(every: list[Cell], sample: list[Cell], few: list[Cell]) -> list[Any]:
@@ -194,6 +193,8 @@ def break_the_boundary(monkeypatch: pytest.MonkeyPatch, times: float, start: flo
     monkeypatch.setattr(boundary, "PSI_DIFFERENCE", boundary.PSI_DIFFERENCE / times)
     monkeypatch.setattr(watching, "margin", times)
     monkeypatch.setattr(pairs, "PRIOR", pairs.PRIOR * start)
+    monkeypatch.setattr(singles, "LOOK_PRIOR", 10.0 * start * singles.LOOK_PRIOR)
+    monkeypatch.setattr(singles, "RATE_PRIOR", 10.0 * start * singles.RATE_PRIOR)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +232,7 @@ def test_the_intervals_that_are_judged_are_those_that_users_have(
     for number in range(8):
         run = played(cell, number, 50, laws=True)
         for risk in wrong:
-            judged = {"arms": arms_wrong(run, risk), "weighted": differences_wrong(run, risk)}
+            judged = {"weighted": differences_wrong(run, risk)}
             assert {**judged, "paired": paired_wrong(run, risk)} == watched(run, risk)
             wrong[risk] += sum(judged.values())
     assert wrong[0.9] > 8
@@ -242,17 +243,12 @@ def watched(run: Run, risk: float) -> dict[str, bool]:
     """Whether the intervals of `Sequences` for two arms are ever wrong, with weights only and with
     laws.
     """
-    wrong = {"arms": False, "weighted": False, "paired": False}
+    wrong = {"weighted": False, "paired": False}
     assert run.laws is not None
     gap = run.means[:, 0] - run.means[:, 1]
-    served = np.take_along_axis(run.means, run.exploit[:, None], axis=1)
-    truths = (
-        np.cumsum(np.column_stack([run.means, served]), axis=0)
-        / np.arange(1, len(served) + 1)[:, None]
-    )
     for name, weights in (("weighted", np.full(len(gap), 0.5)), ("paired", run.laws.prod(axis=1))):
         sequences, gaps = Sequences(2, risk), np.cumsum(weights * gap) / np.cumsum(weights)
-        for n, truth in enumerate(truths.tolist()):
+        for n in range(len(gap)):
             law = run.laws[n] if name == "paired" else None
             sequences.update(
                 int(run.explore[n]),
@@ -260,10 +256,6 @@ def watched(run: Run, risk: float) -> dict[str, bool]:
                 float(run.loss[n]),
                 int(run.exploit[n]),
                 law=law,
-            )
-            ends = [*sequences.arms(), sequences.served()]
-            wrong["arms"] |= any(
-                not i.low <= mean <= i.high for i, mean in zip(ends, truth, strict=True)
             )
             apart = difference_now(sequences.sums, 0, 1, drift=True)
             wrong[name] |= not apart.low <= gaps[n] <= apart.high

@@ -130,7 +130,7 @@ def test_arms_that_come_and_go_are_followed() -> None:
     assert learner.inference.intervals()["c"] == (0.5, 0.0, 1.0)
     played(learner, 1_500)
     assert learner.inference.verdict().best == "d"
-    assert learner.inference.intervals(drift=False)["c"].low > 0.0
+    assert learner.inference.intervals()["c"].low > 0.0
     assert learner.inference.sequences.live == [0, 1, 3, 4]
 
 
@@ -189,7 +189,7 @@ def test_policies_without_propensities_or_of_the_standard_game_can_be_watched(
 ) -> None:
     learner = watched(policy)
     played(learner, 400)
-    assert learner.inference.intervals(drift=False)["a"].high < 0.6
+    assert learner.inference.intervals()["a"].high < 0.6
     assert learner.inference.verdict(drift=False).best == "a"
     learner.inference.exploited()
     learner.inference.difference("a")
@@ -636,7 +636,6 @@ def refuse_all(learner: dc.Learner, reason: str) -> None:
     ask = learner.inference
     questions: list[tuple[str, Callable[[], object]]] = [
         ("verdict", lambda: ask.verdict(drift=False)),
-        ("intervals", lambda: ask.intervals(drift=False)),
         ("exploited", lambda: ask.exploited(drift=False)),
         ("regret", lambda: ask.regret(drift=False)),
         ("difference", lambda: ask.difference("a", "b", drift=False)),

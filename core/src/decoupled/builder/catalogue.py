@@ -25,6 +25,13 @@ from ..kernels.random import keyed
 from ..kernels.random.sampling import draw_loss
 from ..kernels.random.stream import uniform
 from ..kernels.rounds import Run, Table, against_best, play_rounds
+from ..kernels.single_bets import (
+    CentredBets,
+    LookBets,
+    SingleTotals,
+    add_looks,
+    bet_on_rounds,
+)
 from ..kernels.worlds import ContextWorld, RoundContexts, TableWorld
 from ..native.load import full_name, name_of
 from ..policies import FTPL, Forgetting, Policy, strata
@@ -116,6 +123,8 @@ def _common() -> Group:
         (winner_law._add_law, (numbers, 2.0, True, nodes, numbers, numbers)),
         (against_best, (ints, table, numbers)),
         (add_observations, (*_betting(), 0)),
+        (add_looks, (_looks(), numbers, numbers, ints, numbers)),
+        (bet_on_rounds, (_centred(), 0, *6 * (numbers,))),
         (bet_since, _alarm()),
         (rounds.merge_groups, (table, 1, numbers, numbers)),
         # What draws the arm of a key.
@@ -197,7 +206,7 @@ def _entry_points(policy: Policy) -> Iterator[Export]:
         yield Export(full_name(part, name_of(kind)), function, getattr(arguments, part), held)
 
 
-def _betting() -> tuple[Observed, ArmTotals, PairTotals, OutTotals, Standing]:
+def _betting() -> tuple[Observed, ArmTotals, PairTotals, OutTotals, SingleTotals, Standing]:
     numbers, table = np.zeros(ARMS), np.zeros((ARMS, ARMS))
     ints, rows = np.zeros(ARMS, np.int64), np.zeros((ARMS, ARMS), np.int64)
     return (
@@ -231,6 +240,7 @@ def _betting() -> tuple[Observed, ArmTotals, PairTotals, OutTotals, Standing]:
             goal=numbers,
             closed=ints,
         ),
+        SingleTotals(_looks(), _centred(), ints),
         _standing(),
     )
 
@@ -257,6 +267,16 @@ def _alarm() -> tuple[Observed, AlarmTotals, Standing, int, int]:
         0,
         0,
     )
+
+
+def _looks() -> LookBets:
+    numbers, table = np.zeros(ARMS), np.zeros((ARMS, ARMS))
+    return LookBets(table, np.zeros((ARMS, ARMS), np.int64), numbers, numbers)
+
+
+def _centred() -> CentredBets:
+    table, ints = np.zeros((ARMS, ARMS)), np.zeros(ARMS, np.int64)
+    return CentredBets(table, np.zeros((ARMS, ARMS), np.int64), table, ints)
 
 
 def _stream() -> Any:

@@ -48,12 +48,13 @@ def _add(sums: Sums, observations: Sequence[Observation]) -> None:
     # Without drift and without laws, arms are judged by the losses seen, at looks.
     goal = sums.goal_of_outs if sums.drift or sums.by_law else 0.0
     outs = sums.outs.totals(live, goal, closed=not sums.drift)
+    singles = sums.singles.totals(live)
     start = 0
     while start < len(observations):
         contends = np.ones(count, np.bool_)
         contends[list(sums.out_since)] = False
         pairs = sums.pairs.totals(contends)
-        start = add_observations(packed, arms, pairs, outs, standing, start)
+        start = add_observations(packed, arms, pairs, outs, singles, standing, start)
         for arm in sums.outs.reached():
             sums.out_at[arm] = sums.observed
         for worse, better in sums.pairs.reached():

@@ -13,7 +13,7 @@ from ..base.validation import LEAST_PROPENSITY, LEAST_RISK, as_float, check_numb
 from ..errors import ArmError, LossError, ParameterError, StateError
 from ..kernels import betting as at
 from .adding import add_all
-from .boundary import Interval, lower_difference, lower_mean
+from .boundary import Interval, lower_difference
 from .comparisons import (
     comparable_means,
     difference,
@@ -38,13 +38,13 @@ class Sequences:
     losses are late. A decision without feedback is left out, and `leave_out` counts it: whether it
     comes must not depend on the arm or its loss.
 
-    With `drift=True` nothing is assumed about the losses. An interval then covers the *running
-    mean*: the mean loss of an arm over all rounds observed so far, also those that explored another
-    arm. It uses importance weights, so it is wide for an arm that is seldom explored.
+    The interval of an arm covers its mean loss over the rounds that looked at it, whatever drifts,
+    and needs no weights; see `bounds`. If the mean never changes, that is the mean.
 
-    With `drift=False` an interval covers the mean loss of an arm if that never changes. It uses the
-    losses seen of the arm and needs no weights. If the mean does change, the interval covers the
-    mean over the moments at which the arm was explored, and differences of arms mean little.
+    With `drift=True` nothing is assumed about the losses. The interval of the exploited arms then
+    covers the *running mean* over all rounds observed so far, by importance weights. With
+    `drift=False` it is made of those of the arms. If means do change, that and differences of arms
+    mean little.
 
     Each family of intervals (all arms and the exploited ones; all differences of two arms; all
     differences between an arm and the exploited ones) is right as a whole with probability 1 -
@@ -184,8 +184,9 @@ class Sequences:
                 every arm count for the arms that they could, and for the exploited arms, but not
                 for comparisons with these.
             law: the probability with which each arm was explored in that round, 0 for those that
-                could not be. Only differences of two arms and verdicts use it, and become much
-                sharper. Leave it out if it depends on the request: requests would then count by it.
+                could not be. Differences, verdicts and the interval of the exploited arms use it,
+                and become much sharper. Leave it out if it depends on the request: requests would
+                then count by it.
             rho: the probability with which the round asked for a label; 1 without labels.
             label: the label that it got, in [0, 1]; None if it got none, and without labels.
 
@@ -207,13 +208,16 @@ class Sequences:
         if explore not in numbers or min(numbers) < 0 or max(numbers) >= self.count:
             rule = f"must be numbers from 0 to {self.count - 1} that include the explored arm"
             raise ArmError.of("available", available, rule, "leave it out for all arms")
+        chances = None if law is None else self._checked_law(explore, law)
+        if available is None and chances is not None and not chances.all():
+            available = tuple(np.flatnonzero(chances).tolist())
         observation = Observation(
             explore=explore,
             weight=weight,
             loss=number,
             exploit=exploit,
             available=available,
-            law=None if law is None else self._checked_law(explore, law),
+            law=chances,
             rho=rho,
             label=label,
         )
@@ -319,59 +323,55 @@ class Sequences:
 
     # Intervals
 
-    def arms(self, *, drift: bool | None = None) -> list[Interval]:
+    def arms(self) -> list[Interval]:
         """The interval of every arm's mean loss, also of retired arms.
 
-        Args:
-            drift: whether losses may drift; None for what the sequences were made with.
+        It covers the mean over the rounds that looked at the arm, see `bounds`.
         """
-        estimates, lows, highs = self.bounds(drift=drift)
+        estimates, lows, highs = self.bounds()
         return [Interval.around(*ends) for ends in zip(estimates, lows, highs, strict=True)]
 
-    def arm(self, arm: int, *, drift: bool | None = None) -> Interval:
+    def arm(self, arm: int) -> Interval:
         """The interval of one arm's mean loss.
 
         Args:
             arm: the number of the arm.
-            drift: whether losses may drift; None for what the sequences were made with.
         """
-        return self.arms(drift=drift)[self._place("arm", arm)]
+        return self.arms()[self._place("arm", arm)]
 
-    def bounds(
-        self, *, drift: bool | None = None, among: Sequence[int] | None = None
-    ) -> tuple[Floats, Floats, Floats]:
+    def bounds(self, *, among: Sequence[int] | None = None) -> tuple[Floats, Floats, Floats]:
         """Arrays over all arms, or over those in `among`: the estimates, the lower and the upper
         ends.
 
+        They are of an arm's mean loss over the rounds that looked at it, whatever drifts: each look
+        counts its mean given everything before. The ends weight these means by 1 / m and by
+        1 / (1 - m), where m is the running mean of the arm's earlier losses.
+
         Args:
-            drift: whether losses may drift; None for what the sequences were made with.
             among: the numbers of the arms that the arrays are over; None for all.
         """
         sums = self.sums
         risks = sums.risk * sums.share_of_arms()[0] / 2.0
-        if among is not None:
-            risks = risks[[self._place("among", arm) for arm in among]]
-        rounds, (loss, losses, gain, gains) = self._moments(
-            among, drift=self._allows_drift(drift=drift)
-        )
-        means = ratio(loss, gain)
-        lows = np.minimum(lower_mean(rounds, loss, losses, risks), 1.0)
-        highs = np.maximum(1.0 - lower_mean(rounds, gain, gains, risks), 0.0)
-        return sums.unmapped(means), sums.unmapped(lows), sums.unmapped(highs)
+        lows, highs = sums.singles.look_ends(risks)
+        means = sums.unmapped(self._plain_means())
+        ends = (means, np.clip(lows, 0.0, 1.0), np.clip(highs, 0.0, 1.0))
+        if among is None:
+            return ends
+        places = [self._place("among", arm) for arm in among]
+        estimates, lows, highs = (values[places] for values in ends)
+        return estimates, lows, highs
 
-    def estimates(self, *, drift: bool | None = None) -> Floats:
-        """The estimated mean loss of every arm: its weighted losses over their weights; 1/2 if none
-        was seen.
+    def estimates(self) -> Floats:
+        """The estimated mean loss of every arm: the mean of the losses seen; 1/2 if none was."""
+        return np.asarray(self.sums.unmapped(self._plain_means()))
 
-        Args:
-            drift: whether losses may drift; None for what the sequences were made with.
-        """
-        _, (loss, _, gain, _) = self._moments(drift=self._allows_drift(drift=drift))
-        return np.asarray(self.sums.unmapped(ratio(loss, gain)))
+    def _plain_means(self) -> Floats:
+        """The mean of the losses seen of each arm, on the map of losses to [0, 1]."""
+        return comparable_means(self.sums, drift=False)
 
     def served(self, *, drift: bool | None = None) -> Interval:
         """The interval of the mean loss of what was exploited, over the observed rounds that
-        exploited an arm.
+        exploited an arm and could explore it.
 
         Args:
             drift: whether losses may drift; None for what the sequences were made with.
@@ -381,17 +381,13 @@ class Sequences:
         if not self._allows_drift(drift=drift):
             if not used.any():
                 return Interval(0.5, 0.0, 1.0)
-            estimates, lows, highs = self.bounds(drift=False)
+            estimates, lows, highs = self.bounds()
             return Interval.around(float(used @ estimates), float(used @ lows), float(used @ highs))
         risk = sums.risk * sums.share_of_arms()[1] / 2.0
-        rounds = sums.rounds[at.SERVED_ROUNDS]
-        loss, losses, gain, gains = sums.flow[at.SERVED : at.SERVED + 4]
-        estimate = float(ratio(loss, gain))
-        low = min(float(lower_mean(rounds, loss, losses, risk)), 1.0)
-        high = max(float(1.0 - lower_mean(rounds, gain, gains, risk)), 0.0)
-        return Interval.around(
-            float(sums.unmapped(estimate)), float(sums.unmapped(low)), float(sums.unmapped(high))
-        )
+        low, high = sums.singles.served_ends(risk)
+        loss, _, gain, _ = sums.flow[at.SERVED : at.SERVED + 4]
+        ends = (float(ratio(loss, gain)), min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0))
+        return Interval.around(*(float(sums.unmapped(end)) for end in ends))
 
     def difference(self, arm: int, other: int, *, drift: bool | None = None) -> Interval:
         """The interval of one arm's mean loss minus another's: above 0 if the other arm is better.
@@ -436,22 +432,22 @@ class Sequences:
         risk = sums.risk * sums.share_of_served_difference()
         rounds = sums.rounds[at.COMPARED]
         common = sums.flow[at.COMMON : at.COMMON + 4]
-        above, aboves, below, belows = common + sums.moments[place, at.AGAINST : at.AGAINST + 4]
-        low = min(float(lower_difference(rounds, above, aboves, risk)), 1.0)
-        high = max(float(-lower_difference(rounds, below, belows, risk)), -1.0)
+        if not sums.coupled and sums.singles.compares(place):
+            low, high = sums.singles.against_served_ends(place, risk)
+        else:
+            above, aboves, below, belows = common + sums.moments[place, at.AGAINST : at.AGAINST + 4]
+            low = float(lower_difference(rounds, above, aboves, risk))
+            high = float(-lower_difference(rounds, below, belows, risk))
         # By the same rounds: `common` has, less 1 in each, the gains and the losses of what was
         # exploited.
         served = ratio(common[2] + rounds, common[0] + rounds)
         estimate = float(comparable_means(sums, drift=True)[place] - served) if rounds > 0 else 0.0
-        return Interval.around(
-            float(sums.unmapped_difference(estimate)),
-            float(sums.unmapped_difference(low)),
-            float(sums.unmapped_difference(high)),
-        )
+        ends = (estimate, min(max(low, -1.0), 1.0), min(max(high, -1.0), 1.0))
+        return Interval.around(*(float(sums.unmapped_difference(end)) for end in ends))
 
     def _against_served_without_drift(self, place: int, used: Floats) -> Interval:
         """An arm's mean loss minus that of a mixture of arms, if no mean changes."""
-        estimates, lows, highs = self.bounds(drift=False)
+        estimates, lows, highs = self.bounds()
         estimate = float(estimates[place] - used @ estimates)
         other_share = used.sum() - used[place]  # the arm does not differ from itself
         others = used.copy()
@@ -487,20 +483,6 @@ class Sequences:
             rule = f"must be {self.count} probabilities, above 0 for the explored arm"
             raise ParameterError.of("law", law, rule, "leave it out if it is not known")
         return chances
-
-    def _moments(self, among: Sequence[int] | None = None, *, drift: bool) -> tuple[Floats, Floats]:
-        """For each arm, the number of rounds that its moments are over, and a row for each of the
-        four moments.
-        """
-        sums = self.sums
-        rows = slice(None) if among is None else list(among)
-        moments = sums.moments[rows]
-        counts = sums.counts[rows]
-        if not drift:
-            return counts[:, at.SEEN].astype(np.float64), moments[:, at.PLAIN : at.COMPARABLE].T
-        rounds = (sums.rounds[at.ROUNDS] + counts[:, at.OTHER_ROUNDS]).astype(np.float64)
-        weighted = moments[:, at.COMPARABLE : at.OTHER] + moments[:, at.OTHER : at.AGAINST]
-        return rounds, weighted.T
 
     def seen(self, arm: int) -> int:
         """How many losses of an arm were seen.

@@ -21,6 +21,7 @@ from .boundary import Interval
 from .missing import NOTHING_MISSING, Missing
 from .outs import Outs
 from .pairs import Pairs
+from .singles import Singles
 
 # How many numbers there are of each kind: for an arm, and for all arms together.
 _MOMENTS = 16
@@ -113,6 +114,7 @@ class Sums:
     compared: list[int]  # how many ordered pairs of arms share the risk of each addition
     contenders: int  # how many arms there were when the comparable rounds began
     pairs: Pairs
+    singles: Singles
     outs: Outs
     # After how many observations each arm was shown to be out by its own bet, in that order.
     out_at: dict[int, int]
@@ -160,6 +162,7 @@ class Sums:
             compared=[arms * (arms - 1)],
             contenders=arms,
             pairs=pairs,
+            singles=Singles.start(arms),
             outs=Outs.start(arms),
             out_at={},
             settled={},
@@ -170,7 +173,7 @@ class Sums:
 
     def copy(self) -> "Sums":
         """A copy that shares nothing with this one that changes."""
-        changing = (*_ARRAYS, "compared", "pairs", "outs", "out_at", "settled")
+        changing = (*_ARRAYS, "compared", "pairs", "singles", "outs", "out_at", "settled")
         return replace(self, **{name: getattr(self, name).copy() for name in changing})
 
     def unmapped(self, mean: Any) -> Any:
@@ -242,6 +245,7 @@ class Sums:
         self.retired = np.pad(self.retired, (0, count))
         self.contenders = len(self.live)
         slots = self.pairs.admit(range(old_count, old_count + count))
+        self.singles.add_arms(count)
         self.outs.begin_epoch(old_count + count, self.contenders)
         # Those with a new arm, and what the others show from now on alone.
         self.compared.append(self.contenders * (self.contenders - 1))
@@ -382,6 +386,7 @@ class Sums:
             values = getattr(self, name).ravel()
             content[name] = pack_floats(values) if name in _FLOATS else pack_ints(values)
         content["pairs"] = self.pairs.to_dict()
+        content["singles"] = self.singles.to_dict()
         content["outs"] = self.outs.to_dict()
         content["missing"] = self.missing.to_list()
         content["out_at"] = [[arm, when] for arm, when in self.out_at.items()]
@@ -398,6 +403,7 @@ class Sums:
             **plain,
             **{name: _unpack(content[name], name) for name in _ARRAYS},
             pairs=Pairs.from_dict(content["pairs"]),
+            singles=Singles.from_dict(content["singles"]),
             outs=Outs.from_dict(content["outs"]),
             missing=Missing.from_list(content["missing"]),
             out_at={int(arm): int(when) for arm, when in content["out_at"]},
@@ -440,6 +446,7 @@ class Sums:
             "left_out": _is_count(self.left_out),
             "complete": self.complete is None or _is_count(self.complete),
             "width": type(self.width) is float and 1.0 <= self.width < 1e6,
+            "singles": len(self.singles.look_weights) == 2 * arms,
             "owners": np.isin(self.pairs.owners, [-1, *self.live]).all(),
             "settled": self._has_possible_settled(),
             "best": self.best is None or self._is_possible_best(self.best),

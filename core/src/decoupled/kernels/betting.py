@@ -27,6 +27,7 @@ from .observed import (
 )
 from .out_bets import OutTotals, bet_against_leader
 from .pair_bets import PairTotals, bet_on_pairs
+from .single_bets import SingleTotals, bet_on_singles
 
 # The first columns of the moments of an arm, each with the three after it: a sum of losses and of
 # their squares, then the same of gains.
@@ -55,6 +56,7 @@ def add_observations(
     arms: ArmTotals,
     pairs: PairTotals,
     outs: OutTotals,
+    singles: SingleTotals,
     standing: Standing,
     start: int,
 ) -> int:
@@ -72,6 +74,7 @@ def add_observations(
             arms.rounds[LAW_ROUNDS] += 1
         has_pair = bet_on_pairs(seen, pairs, standing, n)
         has_out = bet_against_leader(seen, outs, standing, n)
+        bet_on_singles(seen, singles, standing, n)
         _add_to_arms(seen, arms, n)
         _take_standing(arms, standing, seen.rows[n, EXPLORE], seen.numbers[n, WIDTH])
         if has_pair or has_out:

@@ -284,20 +284,20 @@ class Inference:
 
         return self._calls.query(question)
 
-    def intervals(self, *, drift: bool | None = None) -> "dict[Arm, Interval]":
+    def intervals(self) -> "dict[Arm, Interval]":
         """The estimated mean loss of each arm, with its interval.
 
-        Args:
-            drift: whether losses may drift; None for what `watch` was told. Contexts and preferences need True.
+        It covers the mean over the rounds that looked at the arm, whatever drifts; with contexts, over the requests of these
+        rounds. See `decoupled.inference.Sequences.bounds` for how rounds weigh.
         """
 
         def question(watch: "Watch", parts: "Parts") -> "dict[Arm, Interval]":
-            found, of = watch.sequences.arms(drift=drift), parts.policy_state.serials.id_at
+            found, of = watch.sequences.arms(), parts.policy_state.serials.id_at
             return {
                 name: found[of(i)].scaled(*parts.losses) for i, name in enumerate(parts.arms.names)
             }
 
-        return self._query_watch("intervals()", drift, question)
+        return self._query_watch("intervals()", None, question)
 
     def exploited(self, *, drift: bool | None = None) -> "Interval":
         """The estimated mean loss of the exploited arms, with its interval.
