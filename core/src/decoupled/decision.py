@@ -1,7 +1,7 @@
 """A decision: the arm to exploit, the arm to explore, and what learning from the latter needs."""
 
-from collections.abc import Mapping
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 Arm: TypeAlias = str | int
 """The name of an arm."""
@@ -153,6 +153,27 @@ class GuardedDecision(Decision):
     _guard: str | None = None
     _label_request: LabelRequest | None = None
 
+    @classmethod
+    def from_fields(
+        cls,
+        fields: Iterable[Any],
+        guarded: tuple[Arm, str] | None,
+        label_request: LabelRequest | None,
+    ) -> Self:
+        """The decision with these fields of a `Decision`.
+
+        Args:
+            fields: the values of the fields, in order.
+            guarded: the arm that the policy drew and the guardrail that replaced it; None if none
+                did.
+            label_request: what the decision fixed about its label; None without labels.
+        """
+        decision: Self = tuple.__new__(cls, fields)
+        decision._label_request = label_request
+        if guarded is not None:
+            decision._drawn, decision._guard = guarded
+        return decision
+
     @property
     def drawn(self) -> Arm | None:
         """The arm that the policy drew to exploit."""
@@ -190,10 +211,35 @@ class Why(NamedTuple):
     weights: dict[str, float]
 
 
+# The names of the rungs, the place of the one that drew the arm, the segment, and the weights.
+WhyFields: TypeAlias = tuple[tuple[str, ...], int, tuple[str | None, ...], list[float]]
+
+
 class ContextualDecision(GuardedDecision):
     """A decision of a contextual policy. It compares and unpacks like any other."""
 
-    _why: tuple[tuple[str, ...], int, tuple[str | None, ...], list[float]] | None = None
+    _why: WhyFields | None = None
+
+    @classmethod
+    def from_fields(
+        cls,
+        fields: Iterable[Any],
+        guarded: tuple[Arm, str] | None,
+        label_request: LabelRequest | None,
+        why: WhyFields | None = None,
+    ) -> Self:
+        """The decision with these fields of a `Decision`.
+
+        Args:
+            fields: the values of the fields, in order.
+            guarded: the arm that the policy drew and the guardrail that replaced it; None if none
+                did.
+            label_request: what the decision fixed about its label; None without labels.
+            why: what `why` is made of.
+        """
+        decision: Self = super().from_fields(fields, guarded, label_request)
+        decision._why = why
+        return decision
 
     @property
     def why(self) -> Why | None:

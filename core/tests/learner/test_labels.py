@@ -232,6 +232,20 @@ def test_labels_that_are_overdue_forgotten_or_late_count_as_missing() -> None:
     assert learner.inference.judge().labels == 4
 
 
+def test_a_decision_that_awaits_its_label_may_expire() -> None:
+    learner = dc.FTPL().start(2, seed=7, labels=dc.Labels(share=1.0, deadline=2))
+    decision = learner.decide()
+    learner.observe(decision, judged=0.5)
+    learner.expire(decision, loss=1.0)
+    status = learner.labels
+    assert status is not None
+    assert (learner.round, status.awaiting, status.missing, status.used) == (2, 0, 0, 0)
+    later = learner.decide(count=5)
+    assert learner.overdue == ()
+    learner.observe(later[0], judged=0.5, loss=0.5)
+    assert learner.round == 3
+
+
 def _observe(**given: Any) -> Callable[[], object]:
     learner = dc.FTPL().start(2, seed=1, labels=dc.Labels(share=0.001, first=1))
     wants, wants_none = learner.decide(), learner.decide()

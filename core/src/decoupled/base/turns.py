@@ -1,149 +1,152 @@
-"""Objects that several threads, the handlers of signals and forked processes may use: one call at a time."""
+"""One call at a time for objects that threads, the handlers of signals and forks may use."""
 
 import os
 from collections.abc import Callable
-from functools import wraps
 from threading import Lock, get_ident, local
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from traceback import extract_stack
+from typing import TypeVar, TypeVarTuple
 from weakref import WeakValueDictionary
 
 from ..errors import Message, ReentryError
 
-_Arguments = ParamSpec("_Arguments")
-_Places = ParamSpec("_Places")
+_Arguments = TypeVarTuple("_Arguments")
 _Result = TypeVar("_Result")
-_Mine = TypeVar("_Mine", bound="TakesTurns")
 
 NOBODY = 0  # is no thread's number
 PATIENCE = 1.0  # seconds that a fork waits for a call in another thread
 
 
-class TakesTurns:
-    """An object whose methods marked with `in_turn` run one at a time.
+def _do_nothing(*_: object) -> None:
+    """What an object does that needs nothing after a failed call or a fork."""
 
-    A call from another thread waits. A call from inside a call raises `ReentryError`: it comes from the handler of a
-    signal, a finalizer or a callback, and would wait for itself.
+
+class Turns:
+    """Runs the calls of one object one at a time.
+
+    A call from another thread waits. A call from inside a call raises `ReentryError`: it comes from
+    the handler of a signal, a finalizer or a callback, and would wait for itself.
+
+    Args:
+        kind: the name of the object's class, for that error.
+        recover: called before the next call if one raised or was interrupted, and in a forked
+            process. It makes sure that the object is as it should be, or raises an error.
+        on_fork: called in a process that was forked, with the number of the fork.
+
+    >>> turns = Turns("Counter")
+    >>> counts = []
+    >>> turns.run(counts.append, 1)
+    >>> counts
+    [1]
     """
 
-    def _open(self) -> None:
-        """Let calls in, and stay usable in processes that are forked."""
+    def __init__(
+        self,
+        kind: str,
+        recover: Callable[[], object] = _do_nothing,
+        on_fork: Callable[[int], object] = _do_nothing,
+    ) -> None:
+        self._kind = kind
+        self._recover = recover
+        self._on_fork = on_fork
         self._lock = Lock()
         self._owner = NOBODY
         self._has_failed = False  # whether a call is in progress, or the last one raised
-        _forkable[id(self)] = self
+        _turns_by_id[id(self)] = self
 
-    def _check_whole(self) -> None:
-        """Make sure that a call which raised, or was interrupted, left the object as it should be; or raise an error."""
+    def run(self, call: Callable[[*_Arguments], _Result], *arguments: *_Arguments) -> _Result:
+        """Run a call alone.
 
-    def _forked(self, number: int) -> None:
-        """Begin anew in a process that was forked, the parent's child of this number."""
-        self._open()
-
-
-def in_turn(
-    method: Callable[Concatenate[_Mine, _Arguments], _Result],
-) -> Callable[Concatenate[_Mine, _Arguments], _Result]:
-    """Make a method of a `TakesTurns` run alone.
-
-    >>> class Counter(TakesTurns):
-    ...     def __init__(self):
-    ...         self.count = 0
-    ...         self._open()
-    ...     @in_turn
-    ...     def add(self):
-    ...         self.count += 1
-    >>> counter = Counter()
-    >>> counter.add()
-    >>> counter.count
-    1
-    """
-
-    @in_turn_by_place
-    @wraps(method)
-    def run(self: _Mine, arguments: tuple[Any, ...], named: dict[str, Any]) -> _Result:
-        return method(self, *arguments, **named)
-
-    @wraps(method)
-    def alone(self: _Mine, /, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
-        return run(self, arguments, named)
-
-    return alone
-
-
-def in_turn_by_place(
-    method: Callable[Concatenate[_Mine, _Places], _Result],
-) -> Callable[Concatenate[_Mine, _Places], _Result]:
-    """The same for a method whose arguments are given by place. A call takes a third less than that of `in_turn`."""
-    call: Callable[..., _Result] = method
-
-    @wraps(method)
-    def alone(self: _Mine, /, *arguments: Any) -> _Result:
+        Args:
+            call: the function to call.
+            *arguments: what it takes.
+        """
         thread = get_ident()
         if self._owner == thread:
-            raise _reentry(method.__name__.lstrip("_"), type(self).__name__)
+            raise _reentry(self._kind)
         with self._lock:
-            # Python runs the handler of a signal after a call or where a function or a round of a loop begins. So this
-            # assignment is made before any handler runs, and `finally` undoes it.
+            # Python runs the handler of a signal after a call, or where a function or a round of a
+            # loop begins. So this assignment is made before any handler runs, and `finally`
+            # undoes it.
             try:
                 self._owner = thread
                 if self._has_failed:
-                    self._check_whole()
+                    self._recover()
                 self._has_failed = True
-                result = call(self, *arguments)
+                result = call(*arguments)
                 self._has_failed = False
                 return result
             finally:
                 self._owner = NOBODY
 
-    wrapped: Any = alone
-    return cast(Callable[Concatenate[_Mine, _Places], _Result], wrapped)
+    # Forks
+
+    def close(self) -> bool:
+        """Let nobody in while this thread forks the process. Return whether to `reopen` after it.
+
+        It waits until nobody is inside: a call of another thread would stay half done in the child.
+        If this thread is inside itself, its call goes on in the child.
+        """
+        return self._owner != get_ident() and self._lock.acquire(timeout=PATIENCE)
+
+    def reopen(self) -> None:
+        """Let calls in again after `close`."""
+        self._lock.release()
+
+    def begin_in_child(self, number: int) -> None:
+        """Begin anew in a process that was forked, the parent's child of this number."""
+        self._lock = Lock()
+        self._owner = NOBODY
+        self._has_failed = True  # so that the next call does the rest
+        self._on_fork(number)
 
 
-def _reentry(call: str, kind: str) -> ReentryError:
-    problem = f"{call}(): this thread is inside another call of the same {kind}, so it would wait for itself; "
-    problem += "it was called by the handler of a signal, a finalizer or a callback"
+def _reentry(kind: str) -> ReentryError:
+    """The error of a call inside a call. It names the method that called `Turns.run`."""
+    name = extract_stack(limit=3)[0].name.lstrip("_")
+    problem = (
+        f"{name}(): this thread is inside another call of the same {kind}, so it would wait for "
+        "itself; it was called by the handler of a signal, a finalizer or a callback"
+    )
     remedy = "in a handler, raise SystemExit or set a flag, and make the call where the loop ends"
     return ReentryError(Message(problem, remedy))
 
 
-# Forks
-
-
-class _Held(local):
-    """The locks that a thread took before it forked."""
+class _Closed(local):
+    """What a thread closed before it forked."""
 
     def __init__(self) -> None:
-        self.locks: list[Any] = []
+        self.turns: list[Turns] = []
 
 
-_forkable: "WeakValueDictionary[int, TakesTurns]" = WeakValueDictionary()
-_held = _Held()
+_turns_by_id: "WeakValueDictionary[int, Turns]" = WeakValueDictionary()
+_closed = _Closed()
 _forks = 0
 
 
-def _close() -> None:
-    """Wait until nobody is inside: a call of another thread would stay half done in the child."""
-    thread = get_ident()
-    locks = [each._lock for each in _all() if each._owner != thread]
-    _held.locks = [lock for lock in locks if lock.acquire(timeout=PATIENCE)]
+def _all() -> list[Turns]:
+    references = _turns_by_id.valuerefs()  # a copy, made in one step that no thread enters
+    living = [reference() for reference in references]
+    return [turns for turns in living if turns is not None]
 
 
-def _in_parent() -> None:
+def _close_all() -> None:
+    _closed.turns = [turns for turns in _all() if turns.close()]
+
+
+def _reopen_all() -> None:
     global _forks
     _forks += 1
-    for lock in _held.locks:
-        lock.release()
-    _held.locks = []
+    for turns in _closed.turns:
+        turns.reopen()
+    _closed.turns = []
 
 
-def _in_child() -> None:
-    for each in _all():
-        each._forked(_forks)
-
-
-def _all() -> list[TakesTurns]:
-    return [each for found in _forkable.valuerefs() if (each := found()) is not None]
+def _begin_all_in_child() -> None:
+    for turns in _all():
+        turns.begin_in_child(_forks)
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
-    os.register_at_fork(before=_close, after_in_parent=_in_parent, after_in_child=_in_child)
+    os.register_at_fork(
+        before=_close_all, after_in_parent=_reopen_all, after_in_child=_begin_all_in_child
+    )

@@ -19,7 +19,7 @@ from .observed import (
     loss_above,
     weight_of_round,
 )
-from .stakes import bet, money_of
+from .stakes import bet
 
 CONTENDS, OUT, REACHED_OUT = range(3)
 
@@ -104,8 +104,7 @@ def _bet_by_law(
     level = standing.levels[level_arm(standing, arm, leader)]
     weight = weight_of_round(standing, arm, leader)
     z = sign * weight * loss_above(seen, n, level) / chance
-    bet(outs.won, outs.powers, outs.stakes, arm, z)
-    outs.money[arm] = money_of(outs.won, outs.powers, arm)
+    outs.money[arm] = bet(outs.won, outs.powers, outs.stakes, arm, z)
 
 
 @compiled
@@ -125,8 +124,7 @@ def _bet_by_weight(
             elif explored == leader:
                 estimate = weight * (1.0 - loss)
             z = seen.numbers[n, SHARE] * (estimate - 1.0)
-            bet(outs.won, outs.powers, outs.stakes, arm, z)
-            outs.money[arm] = money_of(outs.won, outs.powers, arm)
+            outs.money[arm] = bet(outs.won, outs.powers, outs.stakes, arm, z)
     return _mark_all(outs)
 
 

@@ -48,19 +48,15 @@ def multiply(won: Floats, powers: Ints, row: int, k: int, factor: float) -> None
 
 
 @compiled
-def bet(won: Floats, powers: Ints, stakes: Floats, row: int, z: float) -> None:
-    """Let every stake of a row bet on a round that is worth `z`, which is at least -1."""
+def bet(won: Floats, powers: Ints, stakes: Floats, row: int, z: float) -> float:
+    """Let every stake of a row bet on a round that is worth `z`, which is at least -1; return what
+    they have together, infinite if that is beyond the range of floats.
+    """
+    money = 0.0
     for k in range(len(stakes)):
         multiply(won, powers, row, k, 1.0 + stakes[k] * z)
-
-
-@compiled
-def money_of(won: Floats, powers: Ints, row: int) -> float:
-    """What all stakes of a row have together; infinite if that is beyond the range of floats."""
-    total = 0.0
-    for k in range(won.shape[1]):
         if powers[row, k] == 0:
-            total += won[row, k]
+            money += won[row, k]
         elif powers[row, k] > 0:
-            total = np.inf
-    return total
+            money = np.inf
+    return money

@@ -99,7 +99,8 @@ class ArmNames:
         """A copy without the arms at these places."""
         if len(self) - len(gone) < 2:
             named = [self.names[place] for place in gone]
-            rule = f"would leave {len(self) - len(gone)} of {len(self)} arms, and at least two must stay"
+            left = len(self) - len(gone)
+            rule = f"would leave {left} of {len(self)} arms, and at least two must stay"
             raise ArmError.of("names", named, rule, "add others first")
         return ArmNames(
             [self.names[place] for place in np.delete(np.arange(len(self)), gone).tolist()]
@@ -122,10 +123,8 @@ def _checked(arms: Arms) -> Sequence[Arm]:
         try:
             count = operator.index(arms)  # type: ignore[arg-type]
         except TypeError:
-            rule, example = (
-                "must be a number or a list of names",
-                "for example 3, or ['a', 'b', 'c']",
-            )
+            rule = "must be a number or a list of names"
+            example = "for example 3, or ['a', 'b', 'c']"
             raise ArmError(f"arms = {shown(arms)}: {rule}; {example}") from None
         if count > MOST_ARMS:
             raise ArmError(f"arms = {shown(arms)}: must not exceed {MOST_ARMS:,}; check the number")
@@ -159,11 +158,13 @@ def listed(argument: str, names: object) -> list[object]:
 
 
 def listed_available(available: Iterable[Arm] | None) -> list[object] | None:
-    """The available arms as a list, made before the lock is taken because the iterable may use the learner."""
-    some = None if available is None else listed("available", available)
-    if some == []:
+    """The available arms as a list, made before the lock is taken because the iterable may use the
+    learner.
+    """
+    names = None if available is None else listed("available", available)
+    if names == []:
         raise ArmError("available = []: names no arm; leave it out if every arm is available")
-    return some
+    return names
 
 
 def checked_name(name: object, argument: str = "arms") -> Arm:
@@ -176,7 +177,8 @@ def checked_name(name: object, argument: str = "arms") -> Arm:
         return str.__str__(name)  # that of an enum is the name of its member
     if not isinstance(name, bool):
         try:
-            if (number := operator.index(name)).bit_length() <= MOST_BITS:  # type: ignore[arg-type]
+            number = operator.index(name)  # type: ignore[arg-type]
+            if number.bit_length() <= MOST_BITS:
                 return number
             raise ArmError(f"{argument}: {shown(name)} is too large for a name; use a string")
         except TypeError:
@@ -188,9 +190,11 @@ def checked_name(name: object, argument: str = "arms") -> Arm:
 
 
 class Serials(NamedTuple):
-    """The serial numbers of the arms in the order of their places, which is the order of their arrival.
+    """The serial numbers of the arms in the order of their places, which is the order of their
+    arrival.
 
-    Pending decisions refer to arms by serial: places shift when an arm is retired, and a new arm may reuse a name.
+    Pending decisions refer to arms by serial: places shift when an arm is retired, and a new arm
+    may reuse a name.
     """
 
     n_ever: int  # the number of arms ever added, and the next arm's serial
@@ -218,8 +222,8 @@ class Serials(NamedTuple):
         if self.kept is None:
             return serials, np.arange(len(serials))
         places = np.searchsorted(self.kept, serials)
-        found = np.flatnonzero(self.kept[np.minimum(places, len(self.kept) - 1)] == serials)
-        return places[found], found
+        indices = np.flatnonzero(self.kept[np.minimum(places, len(self.kept) - 1)] == serials)
+        return places[indices], indices
 
     def first_from(self, serial: int) -> int:
         """The first place with this serial or a later one."""

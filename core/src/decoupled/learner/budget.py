@@ -1,4 +1,6 @@
-"""A budget for exploring, a share of the decisions, a rate and money; and the meter of what is spent."""
+"""A budget for exploring, a share of the decisions, a rate and money; and the meter of what is
+spent.
+"""
 
 import secrets
 import time
@@ -10,7 +12,7 @@ from decimal import Decimal
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
-from ..base.turns import TakesTurns, in_turn
+from ..base.turns import Turns
 from ..base.validation import check_number, whole_number
 from ..decision import Arm, ByArm, Decision, Served
 from ..errors import ParameterError, StateError, UnsupportedError
@@ -32,22 +34,30 @@ class Budget:
 
     Args:
         share: the probability with which a decision may explore, by a coin of the meter's own.
-        rate: (n, seconds): at most n decisions explore in any window of that many seconds; n is at most 10,000.
-        cost: the most that exploring an arm costs, its judgement included: one number, or a mapping from arms to numbers.
-            An arm that it leaves out costs as much as the most expensive one. It is set aside until the real price is known.
+        rate: (n, seconds): at most n decisions explore in any window of that many seconds; n is at
+            most 10,000.
+        cost: the most that exploring an arm costs, its judgement included: one number, or a mapping
+            from arms to numbers. An arm that it leaves out costs as much as the most expensive one.
+            It is set aside until the real price is known.
         total: at most this much is spent in all.
-        allowance: (amount, seconds): at most this amount is spent in each period of that many seconds. Periods are
-            multiples of their length since the clock's zero, so those of 86,400 s are days (UTC) with `time.time`.
-        decided_share: replaces `share` once the verdict of a watched learner is decided, until an alarm.
-        alarm_every: the mean number of looks until a false alarm is at least this; None for 100,000. Of runs in which the
-            decided arm stays the best, at most n / alarm_every raise an alarm within n looks.
+        allowance: (amount, seconds): at most this amount is spent in each period of that many
+            seconds. Periods are multiples of their length since the clock's zero, so those of
+            86,400 s are days (UTC) with `time.time`.
+        decided_share: replaces `share` once the verdict of a watched learner is decided, until an
+            alarm.
+        alarm_every: the mean number of looks until a false alarm is at least this; None for
+            100,000. Of runs in which the decided arm stays the best, at most n / alarm_every raise
+            an alarm within n looks.
 
-    Whether a decision explores is settled before the policy draws, because a rule that depended on the drawn arm would
-    bias the estimates. So the money left must cover the most expensive available arm, and as much can stay unspent.
+    Whether a decision explores is settled before the policy draws, because a rule that depended on
+    the drawn arm would bias the estimates. So the money left must cover the most expensive
+    available arm, and as much can stay unspent.
 
     >>> import decoupled as dc
-    >>> dc.Budget(share=0.01, cost={"small": 0.2, "large": 3.0}, total=500)
-    Budget(share=0.01, rate=None, cost={'small': 0.2, 'large': 3.0}, total=500.0, allowance=None, decided_share=None, alarm_every=None)
+    >>> budget = dc.Budget(share=0.01, cost={"small": 0.2, "large": 3.0}, total=500)
+    >>> budget  # doctest: +NORMALIZE_WHITESPACE
+    Budget(share=0.01, rate=None, cost={'small': 0.2, 'large': 3.0}, total=500.0, allowance=None,
+           decided_share=None, alarm_every=None)
     """
 
     share: float | None = None
@@ -60,7 +70,8 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name, check in _CHECKS.items():
-            if (value := getattr(self, name)) is not None:
+            value = getattr(self, name)
+            if value is not None:
                 object.__setattr__(self, name, check(name, value))
         limited = self.total is not None or self.allowance is not None
         if limited and self.cost is None:
@@ -84,7 +95,7 @@ class Budget:
 
     def __bool__(self) -> bool:
         """Whether there is any limit."""
-        return any(each is not None for each in vars(self).values())
+        return any(limit is not None for limit in vars(self).values())
 
     def cost_of(self, arm: Arm) -> float:
         """The declared price of exploring an arm; 0 if there is none.
@@ -98,17 +109,21 @@ class Budget:
         (1.0, 2.5)
         """
         if isinstance(self.cost, Mapping):
-            found = cast(Mapping[Arm, float], self.cost).get(arm)
-            return max(self.cost.values()) if found is None else found
+            cost = cast(Mapping[Arm, float], self.cost).get(arm)
+            return max(self.cost.values()) if cost is None else cost
         return self.cost or 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """The limits as plain values, without those that are None. Costs are pairs: an arm may be a number."""
+        """The limits as plain values, without those that are None.
+
+        Costs are pairs: an arm may be a number.
+        """
         values = {name: value for name, value in vars(self).items() if value is not None}
         if isinstance(self.cost, Mapping):
             values["cost"] = tuple(list(pair) for pair in self.cost.items())
         return {
-            name: list(each) if isinstance(each, tuple) else each for name, each in values.items()
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
         }
 
     @classmethod
@@ -123,8 +138,10 @@ class Budget:
         >>> dc.Budget.from_dict(budget.to_dict()) == budget
         True
         """
-        cost = values.get("cost")
-        return cls(**{**values, "cost": dict(cost) if isinstance(cost, list) else cost})
+        limits = dict(values)
+        if isinstance(limits.get("cost"), list):
+            limits["cost"] = dict(limits["cost"])
+        return cls(**limits)
 
 
 def _per(name: str, value: object, example: str) -> tuple[Any, float]:
@@ -153,7 +170,7 @@ def _cost(name: str, value: object) -> float | dict[Arm, float]:
         return _amount(name, value)
     if not value:
         raise ParameterError.of(name, value, "names no arm", "give one number for all arms")
-    return {arm: _amount(f"{name}[{arm!r}]", each) for arm, each in value.items()}
+    return {arm: _amount(f"{name}[{arm!r}]", amount) for arm, amount in value.items()}
 
 
 def _allowance(name: str, value: object) -> tuple[float, float]:
@@ -208,14 +225,14 @@ class Spell(NamedTuple):
         return Spell(self.first, self.last if last is None else last, self.amount + amount)
 
 
-class Meter(TakesTurns):
+class Meter:
     """Enforces a budget. Let it decide for your learner.
 
     Args:
         budget: the limits.
         clock: gives the time in seconds; `time.time` by default.
-        seed: the seed of the coin for shares, a whole number or a text, independent of the learner's; None for fresh
-            randomness.
+        seed: the seed of the coin for shares, a whole number or a text, independent of the
+            learner's; None for fresh randomness.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -247,55 +264,62 @@ class Meter(TakesTurns):
         self._asides: dict[str | int, Aside] = {}
         self._times: deque[float] = deque()  # of the explorations that count for the rate
         self._period: int | None = None
-        # When money was spent, oldest first, so that a period of another length knows what was spent in it.
+        # When money was spent, oldest first, so that a period of another length knows what was
+        # spent in it.
         self._spells: list[Spell] = []
         self._first_spell = 0  # of the current period
-        self._open()
+        self._turns = Turns(type(self).__name__)
 
-    @in_turn
     def decide(
         self, learner: "Learner", *, available: Iterable[Arm] | None = None
     ) -> Decision | Served:
-        """A decision with both arms if the budget allows it, and otherwise an arm to use, which takes no feedback.
+        """A decision with both arms if the budget allows it, and otherwise an arm to use, which
+        takes no feedback.
 
         Args:
-            learner: the learner that decides. Its policy must be a decoupled one. For a `decided_share` it must be watched.
+            learner: the learner that decides. Its policy must be a decoupled one. For a
+                `decided_share` it must be watched.
             available: the arms to choose from, as in `Learner.decide`; None for all.
 
         Returns:
             A `Decision` that explores, or a `Served` whose `limited_by` names the limit.
 
         Raises:
-            ArmError: if `available` is empty or names something that is not an arm. Nothing is counted then.
+            ArmError: if `available` is empty or names something that is not an arm. Nothing is
+                counted then.
         """
         if learner.policy.coupled:
             rule = "plays the standard game, where every decision explores; use a decoupled policy"
             raise UnsupportedError(f"budget: {type(learner.policy).__name__} {rule}")
-        some = _checked_available(learner, available)
-        now, share = self._clock(), self.share(learner)
-        limit = self.limit(learner.arms if some is None else some, now, share)
+        return self._turns.run(self._decide, learner, _checked_available(learner, available))
+
+    def _decide(self, learner: "Learner", available: list[Arm] | None) -> Decision | Served:
+        now = self._clock()
+        share = self.share(learner)
+        limit = self.limit(learner.arms if available is None else available, now, share)
         if limit is not None:
-            served = learner.exploit(available=some)
+            served = learner.exploit(available=available)
             self.count(None, now)
             return served._replace(limited_by=limit)
-        decision = learner.decide(available=some)
+        decision = learner.decide(available=available)
         self.count(decision.explore, now, decision.id)
-        if (
-            len(self._asides) > learner.max_pending
-        ):  # what nobody charges stays at its declared price
+        if len(self._asides) > learner.max_pending:
+            # What nobody charges stays at its declared price.
             del self._asides[next(iter(self._asides))]
         return decision
 
     def share(self, learner: "Learner | None" = None) -> float | None:
-        """The probability with which the next decision may explore, by the budget's shares; None if none is set.
+        """The probability with which the next decision may explore, by the budget's shares; None if
+        none is set.
 
         Args:
-            learner: the learner that decides, whose verdict `decided_share` depends on; None gives the share until then.
+            learner: the learner that decides, whose verdict `decided_share` depends on; None gives
+                the share until then.
 
         >>> import decoupled as dc
         >>> learner = dc.Ladder().start(arms=["a", "b"], seed=7)
         >>> learner.watch()
-        >>> dc.Meter(dc.Budget(share=0.1, decided_share=0.01)).share(learner)    # nothing is decided
+        >>> dc.Meter(dc.Budget(share=0.1, decided_share=0.01)).share(learner)  # nothing is decided
         0.1
         """
         budget = self.budget
@@ -306,7 +330,8 @@ class Meter(TakesTurns):
         return 1.0 if budget.share is None else budget.share
 
     def limit(self, arms: Iterable[Arm], now: float, share: float | None = None) -> str | None:
-        """The part of the budget that keeps the next decision from exploring one of these arms; None if it may.
+        """The part of the budget that keeps the next decision from exploring one of these arms;
+        None if it may.
 
         A decision's coin falls the same way however often you ask.
 
@@ -368,17 +393,18 @@ class Meter(TakesTurns):
         self.decisions += 1
         return aside
 
-    @in_turn
     def charge(
         self, look: Decision | Aside | str | int, cost: float | None, declared: float | None = None
     ) -> None:
-        """Replace the amount set aside for a look by its real cost, in the period in which it was decided.
+        """Replace the amount set aside for a look by its real cost, in the period in which it was
+        decided.
 
-        Charging twice, or where nothing was set aside, changes nothing. A look that cost more than declared is
-        counted in full, and in `above`.
+        Charging twice, or where nothing was set aside, changes nothing. A look that cost more than
+        declared is counted in full, and in `above`.
 
         Args:
-            look: the decision, its id or its key, or what `count` returned, which you must charge once.
+            look: the decision, its id or its key, or what `count` returned, which you must charge
+                once.
             cost: the real price of the look and its judgement; None to keep the declared price.
             declared: the declared price, if more was set aside; None if not.
 
@@ -390,6 +416,14 @@ class Meter(TakesTurns):
         {'total': 0.75, 'above': 1}
         """
         price = None if cost is None else _exact(_amount("cost", cost))
+        self._turns.run(self._charge, look, price, declared)
+
+    def _charge(
+        self,
+        look: Decision | Aside | str | int,
+        price: Decimal | None,
+        declared: float | None,
+    ) -> None:
         key = look.id if isinstance(look, Decision) else look
         aside = key if isinstance(key, Aside) else self._asides.pop(key, None)
         if aside is None or price is None:
@@ -405,11 +439,14 @@ class Meter(TakesTurns):
             return
         period = int(now // self.budget.allowance[1])
         if self._period is None or period > self._period:  # a clock that goes back begins no period
-            self._period, self.spent_in_period = period, Decimal(0)
+            self._period = period
+            self.spent_in_period = Decimal(0)
             self._first_spell = len(self._spells)
 
     def _spend(self, amount: Decimal, now: float) -> float:
-        """Count an amount, and return the time at which it counts: a clock that goes back does not go back here."""
+        """Count an amount, and return the time at which it counts: a clock that goes back does not
+        go back here.
+        """
         allowance = self.budget.allowance
         seconds = SPELL_SECONDS if allowance is None else allowance[1] / SPELLS_IN_A_PERIOD
         at = max(now, self._spells[-1].last) if self._spells else now
@@ -434,7 +471,9 @@ class Meter(TakesTurns):
             self.spent_in_period += change
 
     def _join_old_spells(self) -> None:
-        """Join the older half of the spells in pairs, and none of the current period with one before."""
+        """Join the older half of the spells in pairs, and none of the current period with one
+        before.
+        """
         half = len(self._spells) // 2
         border = min(self._first_spell, half)
         before = _joined(self._spells[:border])
@@ -444,8 +483,12 @@ class Meter(TakesTurns):
         self._spells = [*before, *inside, *self._spells[half:]]
 
     def _find_period(self) -> None:
-        """Begin the period of the last spell, with what was spent in it. A spell that reaches into it counts in full."""
-        self._period, self._first_spell = None, len(self._spells)
+        """Begin the period of the last spell, with what was spent in it.
+
+        A spell that reaches into it counts in full.
+        """
+        self._period = None
+        self._first_spell = len(self._spells)
         allowance = self.budget.allowance
         if allowance is not None and self._spells:
             self._period = int(self._spells[-1].last // allowance[1])
@@ -457,15 +500,16 @@ class Meter(TakesTurns):
         amounts = [spell.amount for spell in self._spells[self._first_spell :]]
         self.spent_in_period = sum(amounts, Decimal(0))
 
-    @in_turn
     def used(self, now: float, learner: "Learner | None" = None) -> dict[str, float]:
-        """What counts against each limit now, by its name, and how many looks were above their declared price.
+        """What counts against each limit now, by its name, and how many looks were above their
+        declared price.
 
         This changes nothing.
 
         Args:
             now: the time in seconds.
-            learner: the learner that decides, to say whether a `decided_share` holds, and how many alarms ended it.
+            learner: the learner that decides, to say whether a `decided_share` holds, and how many
+                alarms ended it.
 
         >>> import decoupled as dc
         >>> meter = dc.Meter(dc.Budget(rate=(5, 60), cost=0.5, total=3))
@@ -473,29 +517,33 @@ class Meter(TakesTurns):
         >>> meter.used(now=30.0), meter.used(now=60.0)
         ({'rate': 1, 'total': 0.5, 'above': 0}, {'rate': 0, 'total': 0.5, 'above': 0})
         """
-        budget, found = self.budget, dict[str, float]()
+        return self._turns.run(self._used, now, learner)
+
+    def _used(self, now: float, learner: "Learner | None") -> dict[str, float]:
+        budget = self.budget
+        used = dict[str, float]()
         if self.share() is not None:
-            found["share"] = self.explored / max(self.decisions, 1)
+            used["share"] = self.explored / max(self.decisions, 1)
         if budget.rate is not None:
-            found["rate"] = sum(now - budget.rate[1] < each for each in self._times)
+            used["rate"] = sum(now - budget.rate[1] < explored_at for explored_at in self._times)
         if budget.total is not None:
-            found["total"] = float(self.spent)
+            used["total"] = float(self.spent)
         if budget.allowance is not None:
             over = self._period is not None and int(now // budget.allowance[1]) > self._period
-            found["allowance"] = 0.0 if over else float(self.spent_in_period)
+            used["allowance"] = 0.0 if over else float(self.spent_in_period)
         if budget.cost is not None:
-            found["above"] = self.above
+            used["above"] = self.above
         if budget.decided_share is not None and learner is not None:
             alarm = learner.inference.alarm
-            found["decided"] = int(alarm is not None and alarm.decided is not None)
-            found["alarms"] = 0 if alarm is None else alarm.raised
-        return found
+            used["decided"] = int(alarm is not None and alarm.decided is not None)
+            used["alarms"] = 0 if alarm is None else alarm.raised
+        return used
 
     def with_budget(self, budget: Budget) -> "Meter":
         """The meter for another budget. What was spent stays spent; a new share counts from now on.
 
-        An allowance for periods of another length counts what was spent in the current one. Where the meter no longer knows
-        the exact times, it counts more rather than less.
+        An allowance for periods of another length counts what was spent in the current one. Where
+        the meter no longer knows the exact times, it counts more rather than less.
 
         Args:
             budget: the new limits.
@@ -507,24 +555,31 @@ class Meter(TakesTurns):
         {'allowance': 1.0, 'above': 0}
         """
         later = Meter(budget, clock=self._clock, seed=self._coin)
-        later._tosses, later.spent, later.above = self._tosses, self.spent, self.above
+        later._tosses = self._tosses
+        later.spent = self.spent
+        later.above = self.above
         if (budget.share, budget.decided_share) == (self.budget.share, self.budget.decided_share):
-            later.decisions, later.explored = self.decisions, self.explored
+            later.decisions = self.decisions
+            later.explored = self.explored
         if budget.rate is not None and self.budget.rate is not None:
             later._times.extend(self._times)
         later._asides.update(self._asides)
         later._spells.extend(self._spells)
-        old, new = self.budget.allowance, budget.allowance
+        old = self.budget.allowance
+        new = budget.allowance
         if old is not None and new is not None and old[1] == new[1]:
-            later._period, later.spent_in_period = self._period, self.spent_in_period
+            later._period = self._period
+            later.spent_in_period = self.spent_in_period
             later._first_spell = self._first_spell
         else:
             later._find_period()
         return later
 
-    @in_turn
     def to_dict(self) -> dict[str, Any]:
         """The budget and what was spent, as plain values."""
+        return self._turns.run(self._to_dict)
+
+    def _to_dict(self) -> dict[str, Any]:
         return {
             "budget": self.budget.to_dict(),
             "decisions": self.decisions,
@@ -536,8 +591,8 @@ class Meter(TakesTurns):
             "coin": self._coin,
             "tosses": self._tosses,
             "above": self.above,
-            "asides": [[key, str(each.amount), each.at] for key, each in self._asides.items()],
-            "spells": [[each.first, each.last, str(each.amount)] for each in self._spells],
+            "asides": [[key, str(aside.amount), aside.at] for key, aside in self._asides.items()],
+            "spells": [[spell.first, spell.last, str(spell.amount)] for spell in self._spells],
             "first_spell": self._first_spell,
         }
 
@@ -561,16 +616,13 @@ class Meter(TakesTurns):
             rule = "does not say when money was spent, so another version wrote it"
             raise StateError(f"meter: {rule}; start another one with what is left of the budget")
         meter = cls(Budget.from_dict(values["budget"]), clock=clock, seed=values["coin"])
-        meter.decisions, meter.explored = values["decisions"], values["explored"]
-        meter._tosses, meter.above, meter._period = (
-            values["tosses"],
-            values["above"],
-            values["period"],
-        )
-        meter.spent, meter.spent_in_period = (
-            Decimal(values["spent"]),
-            Decimal(values["spent_in_period"]),
-        )
+        meter.decisions = values["decisions"]
+        meter.explored = values["explored"]
+        meter._tosses = values["tosses"]
+        meter.above = values["above"]
+        meter._period = values["period"]
+        meter.spent = Decimal(values["spent"])
+        meter.spent_in_period = Decimal(values["spent_in_period"])
         for first, last, amount in values["spells"]:
             meter._spells.append(Spell(first, last, Decimal(amount)))
         meter._first_spell = values["first_spell"]
@@ -590,12 +642,14 @@ def _joined(spells: Sequence[Spell]) -> list[Spell]:
 
 
 def _checked_available(learner: "Learner", available: Iterable[Arm] | None) -> list[Arm] | None:
-    """The available arms as a list, each of them an arm of the learner; the limits ask for the prices of these."""
-    some = listed_available(available)
-    if some is None:
+    """The available arms as a list, each of them an arm of the learner; the limits ask for the
+    prices of these.
+    """
+    names = listed_available(available)
+    if names is None:
         return None
     arms = ArmNames(list(learner.arms))
-    return [arms.names[place] for place in arms.places(some).tolist()]
+    return [arms.names[place] for place in arms.places(names).tolist()]
 
 
 @lru_cache(1024)  # limits and prices are few, and every decision asks

@@ -31,35 +31,45 @@ Segment: TypeAlias = tuple[str | None, ...]
 
 MOST_CHARACTERS = 1_000  # of a value that tells segments apart
 OTHERS: Segment = ("(other segments)",)
-_NO_SERIALS, _NO_VALUES = np.empty(0, np.int64), np.empty(0)
+_NO_SERIALS = np.empty(0, np.int64)
+_NO_VALUES = np.empty(0)
 
 
 class Encoder:
-    """Numbers a context's segment in order of appearance, all beyond `max_segments` as one, and gives its own numbers."""
+    """Numbers a context's segment in order of appearance, all beyond `max_segments` as one, and
+    gives its own numbers.
+    """
 
     def __init__(self, policy: ContextualDefinition, segments: list[Segment] | None = None) -> None:
-        self._fields, self._numbers, self._policy = policy.segments, policy.all_numbers, policy
+        self._fields = policy.segments
+        self._numbers = policy.all_numbers
+        self._policy = policy
         self._most = policy.max_segments
         self.segments = segments or []
-        self._places = {each: place for place, each in enumerate(self.segments)}
+        self._places = {segment: place for place, segment in enumerate(self.segments)}
 
     def encode(self, context: Context | None, *, new: bool = True) -> tuple[int, list[float]]:
-        """The number of a context's segment, and its numbers. Unless it may be `new`, it has the next number for now."""
-        given: object = {} if context is None else context
-        if type(given) is not dict and not isinstance(given, Mapping):  # the first is quicker
+        """The number of a context's segment, and its numbers.
+
+        Unless it may be `new`, it has the next number for now.
+        """
+        fields: object = {} if context is None else context
+        if type(fields) is not dict and not isinstance(fields, Mapping):  # the first is quicker
             rule = "must be a mapping from the names of fields to their values"
-            raise ParameterError.of("context", given, rule, "for example {'subject': 'law'}")
-        get: Any = given.get
+            raise ParameterError.of("context", fields, rule, "for example {'subject': 'law'}")
+        get: Any = fields.get
         for name in self._policy.vectors:
-            if (value := get(name)) is not None:
-                given = {**given, **self._policy.spread(name, value)}
-                get = given.get
+            value = get(name)
+            if value is not None:
+                fields = {**fields, **self._policy.spread(name, value)}
+                get = fields.get
         numbers = [_number(name, get(name)) for name in self._numbers]
         if not self._fields:
             return 0, numbers
-        return self._place(tuple([_text(name, get(name)) for name in self._fields]), new), numbers
+        segment = tuple([_text(name, get(name)) for name in self._fields])
+        return self._place(segment, new=new), numbers
 
-    def _place(self, segment: Segment, new: bool) -> int:
+    def _place(self, segment: Segment, *, new: bool) -> int:
         place = self._places.get(segment)
         if place is None:
             place = len(self.segments)
@@ -78,7 +88,9 @@ class Encoder:
 
 
 class Contexts:
-    """The segments of a running policy, whose state has `room` for them, and the context at hand; `derive` is `Calls.init`."""
+    """The segments of a running policy, whose state has `room` for them, and the context at hand;
+    `derive` is `Calls.init`.
+    """
 
     def __init__(
         self,
@@ -87,13 +99,17 @@ class Contexts:
         derive: Callable[[], None],
         segments: list[Segment] | None = None,
     ) -> None:
-        self.policy, self.encoder = policy, Encoder(policy, segments)
+        self.policy = policy
+        self.encoder = Encoder(policy, segments)
         self._places = policy.context_places
-        self._S, self._R = self._places.scalars, self._places.rows
-        self._state, self._derive = state, derive
+        self._S = self._places.scalars
+        self._R = self._places.rows
+        self._state = state
+        self._derive = derive
         # The record of the decision whose context the state has; None for any other.
         self._at_hand: Any = None
-        self._rungs, self._scalars = policy.rung_names, state.scalars
+        self._rungs = policy.rung_names
+        self._scalars = state.scalars
         self._given = _given(policy, state)
         self._chances = _chances(policy, state)
         first_weight = self._S.outer_weight
@@ -106,10 +122,12 @@ class Contexts:
     def enter(
         self, context: Context | None, advice: Floats | None = None, *, new: bool = True
     ) -> Baseline:
-        """Put a context into the state, for the next call, and the advice of each adviser: a law, or zeros for none.
+        """Put a context into the state, for the next call, and the advice of each adviser: a law,
+        or zeros for none.
 
-        Return what a decision keeps until its `record` is known. Only with `new`, an unknown segment gets a number: a
-        replay makes all decisions again, but not what else was asked in between.
+        Return what a decision keeps until its `record` is known. Only with `new`, an unknown
+        segment gets a number: a replay makes all decisions again, but not what else was asked in
+        between.
         """
         segment, numbers = self.encoder.encode(context, new=new)
         # What a decision keeps if it is interrupted before its record is known: nothing.
@@ -127,12 +145,16 @@ class Contexts:
         return int(self._scalars.item(self._S.wanted))
 
     def derive(self) -> None:
-        """Derive what depends on the context, before anything but a decision or an update reads the state."""
+        """Derive what depends on the context, before anything but a decision or an update reads the
+        state.
+        """
         if self._scalars.item(self._S.entering):
             self._derive()
 
     def recall(self, record: Any, serials: Serials) -> None:
-        """Put the context of a pending decision into the state, with its law and what its rungs are judged with."""
+        """Put the context of a pending decision into the state, with its law and what its rungs are
+        judged with.
+        """
         if record is self._at_hand and record is not None:
             return
         if record is None or not record[3]:  # interrupted before it was known
@@ -143,15 +165,17 @@ class Contexts:
             count = 1 + len(self._given)
             self._put(int(numbers[0]), numbers[1:count])
             self._chances[:] = numbers[count:]
-            places, found = serials.places(record[0])
+            places, indices = serials.places(record[0])
             law = self._state.floats[self._R.outer_law]
             law[:] = -1.0
-            law[places] = record[1][found]
+            law[places] = record[1][indices]
             self._scalars[self._S.law_known] = 1.0
         self._at_hand = record
 
     def record(self, state: State, serials: Serials, serial: int) -> Baseline:
-        """What a decision keeps until its feedback comes, drawn in this state with these arms, if it explores this one."""
+        """What a decision keeps until its feedback comes, drawn in this state with these arms, if
+        it explores this one.
+        """
         chances = self._chances if state is self._state else _chances(self.policy, state)
         law = state.floats[self._R.outer_law].copy()
         kept = [self._scalars.item(self._S.wanted), *self._given.tolist(), *chances.tolist()]
@@ -172,26 +196,32 @@ class Contexts:
         scalars[self._S.wanted] = segment
         if numbers:
             self._given[:] = numbers
-        scalars[self._S.entering], scalars[self._S.law_known] = 1.0, 0.0
+        scalars[self._S.entering] = 1.0
+        scalars[self._S.law_known] = 0.0
 
     def leave(self) -> None:
-        """Enter the first segment: what is saved, or follows, must not depend on the context of the last call."""
+        """Enter the first segment: what is saved, or follows, must not depend on the context of the
+        last call.
+        """
         self._put(0, [])
         self._at_hand = None
         self._derive()
 
-    def copy_context(self, part: Ints, state: State) -> None:
+    def copy_context(self, places: Ints, state: State) -> None:
         """Put the context at hand into the state of a copy with some of the arms only."""
         _given(self.policy, state)[:] = self._given
         for mine, row in zip(self._advice, _advice_rows(self.policy, state), strict=True):
-            among = mine[part]
+            among = mine[places]
             row[:] = among / among.sum() if among.sum() > 0.0 else 0.0
 
     # What is kept of segments
 
     @staticmethod
     def room(policy: ContextualDefinition, state: State) -> State:
-        """The same state with room for all segments. Memory is taken when a segment is first seen."""
+        """The same state with room for all segments.
+
+        Memory is taken when a segment is first seen.
+        """
         first = _first_kept(policy)
         width = policy.context_places.width(state.floats.shape[1])
         scalars = np.zeros(first + (policy.max_segments + 1) * width)
@@ -199,9 +229,12 @@ class Contexts:
         return State(scalars, state.floats, state.ints)
 
     def _kept(self) -> Floats:
-        """What is kept of each segment that was seen, and of the one that others share, in this state."""
+        """What is kept of each segment that was seen, and of the one that others share, in this
+        state.
+        """
         self.derive()
-        scalars, floats = self._scalars, self._state.floats
+        scalars = self._scalars
+        floats = self._state.floats
         room = scalars[_first_kept(self.policy) :].reshape(-1, self._places.width(floats.shape[1]))
         # The segment at hand, as the kernel `exchange` keeps it.
         count = len(self._places.kept_scalars)
@@ -212,10 +245,13 @@ class Contexts:
         return room[: last + (last == self.policy.max_segments) or 1]
 
     def with_arms(self, state: State, derive: Callable[[], None], left: Ints) -> "Contexts":
-        """The same for another state, with these of the arms and new ones, which are level with the leader."""
+        """The same for another state, with these of the arms and new ones, which are level with the
+        leader.
+        """
         mine = self._kept()
         new = Contexts(self.policy, state, derive, self.encoder.segments)
-        arms, count = state.floats.shape[1], len(self._places.kept_scalars)
+        arms = state.floats.shape[1]
+        count = len(self._places.kept_scalars)
         kept_rows = len(self._places.kept_rows)
         theirs = state.scalars[_first_kept(self.policy) :].reshape(-1, self._places.width(arms))[
             : len(mine)
@@ -238,22 +274,24 @@ class Contexts:
     def to_json(self) -> dict[str, Any]:
         """The segments as plain values."""
         return {
-            "segments": [list(each) for each in self.encoder.segments],
+            "segments": [list(segment) for segment in self.encoder.segments],
             "kept": pack_floats(self._kept().ravel()),
             "current": int(self._scalars[self._S.current]),
         }
 
     def restore(self, content: Any) -> None:
         """Restore the result of `to_json`; raise an error if it cannot be."""
-        segments, most = [tuple(each) for each in content["segments"]], self.policy.max_segments
-        fits = all(len(each) == len(self.policy.segments) for each in segments)
+        segments = [tuple(segment) for segment in content["segments"]]
+        most = self.policy.max_segments
+        fits = all(len(segment) == len(self.policy.segments) for segment in segments)
         if not fits or not all(
             x is None or isinstance(x, str) for x in chain.from_iterable(segments)
         ):
             raise ParameterError("segments: cannot be; they were changed")
         if len(set(segments)) != len(segments) or len(segments) > most:
             raise ParameterError("segments: are too many or repeated; they were changed")
-        kept, current = unpack_floats(content["kept"]), content["current"]
+        kept = unpack_floats(content["kept"])
+        current = content["current"]
         size = self._places.width(self._state.floats.shape[1])
         sound = bool((np.abs(kept) < MISSING).all()) and len(kept) % size == 0
         if (
@@ -302,10 +340,10 @@ def checked_advice(
     advice: Advice | None, policy: ContextualDefinition, arms: ArmNames
 ) -> Floats | None:
     """The law of each adviser, zeros for those that say nothing; None if nobody says anything."""
-    given: object = advice
-    if given is not None and not isinstance(given, Mapping):
+    unchecked: object = advice
+    if unchecked is not None and not isinstance(unchecked, Mapping):
         rule = "must be a mapping from advisers to an arm, or to the probabilities of arms"
-        raise ParameterError.of("advice", given, rule, "for example {'router': 'small'}")
+        raise ParameterError.of("advice", unchecked, rule, "for example {'router': 'small'}")
     if not advice:
         return None
     laws = np.zeros((len(policy.advisers), len(arms)))
@@ -336,9 +374,10 @@ def refuse_context(policy: Definition) -> None:
     """Raise the error of a policy that knows no context.
 
     >>> import decoupled as dc
-    >>> refuse_context(dc.FTPL())
+    >>> refuse_context(dc.FTPL())  # doctest: +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
-    decoupled.errors.UnsupportedError: context: FTPL does not use one, so it would change nothing; leave it out, or use ContextualLadder(segments=..., numbers=...)
+    decoupled.errors.UnsupportedError: context: FTPL does not use one, so it would change nothing;
+    leave it out, or use ContextualLadder(segments=..., numbers=...)
     """
     problem = f"context: {type(policy).__name__} does not use one, so it would change nothing"
     raise UnsupportedError(
@@ -368,6 +407,9 @@ def _text(name: str, value: object) -> str | None:
         return _text(name, str.__str__(value))  # that of an enum is the name of its member
     elif isinstance(value, (int, np.integer)) and int(value).bit_length() <= MOST_CHARACTERS:
         return str(int(value))
-    rule = f"must be a string of at most {MOST_CHARACTERS} characters, a boolean, a whole number, or None"
+    rule = (
+        f"must be a string of at most {MOST_CHARACTERS} characters, a boolean, a whole number, or "
+        "None"
+    )
     remedy = "name a field of numbers in numbers=..., not in segments=..."
     raise ParameterError.of(f"context[{name!r}]", value, rule, remedy)

@@ -1,30 +1,16 @@
-"""Guardrails at work: from the arm that the policy drew to the arm that is served, and a learner's calls about them."""
+"""Guardrails at work: from the arm that the policy drew to the arm that is served."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..base.arrays import Floats, Ints, certain
-from ..base.turns import TakesTurns, in_turn
-from ..decision import Served
-from ..errors import ParameterError, UnsupportedError
 from ..kernels.random.keyed import keyed_race
-from ..kernels.state import ROUND
 from .arms import ArmNames, Serials
-from .context import checked_advice, refuse_context
 from .guardrails import Guardrails
-from .labels import Labelling
-from .losses import LossRange
-from .pending import PendingStore
-from .policy_state import PolicyState
-from .request import Request
 from .seeds import hashed
-
-if TYPE_CHECKING:
-    from .subsets import Subsets
-    from .watch import Watch
 
 WHOLE = -1  # in place of a segment, where none are told apart
 
@@ -33,8 +19,8 @@ WHOLE = -1  # in place of a segment, where none are told apart
 class GuardrailState:
     """The guardrails of one learner, and the state of their own draws.
 
-    They must not move the policy's stream: then exploring would depend on them. Each draw is a hash of the stream where
-    it stands and of a counter, which is all that has to be saved.
+    They must not move the policy's stream: then exploring would depend on them. Each draw is a hash
+    of the stream where it stands and of a counter, which is all that has to be saved.
 
     Attributes:
         rules: the guardrails.
@@ -42,9 +28,11 @@ class GuardrailState:
         released: whether another arm was found to be better than the incumbent. It stays so.
         next_look: after how many observations to look for that again.
         released_in: the same two for each segment, if the incumbent is left by segment.
-        shown: for each segment, or `WHOLE`, the serials of the arms that were shown to be within the margin of every other
-            one; and from how many observations on that is to be looked at again.
-        frozen: the law that keys draw from, by the arms' places; None without a margin for switches.
+        shown: for each segment, or `WHOLE`, the serials of the arms that were shown to be within
+            the margin of every other one; and from how many observations on that is to be looked at
+            again.
+        frozen: the law that keys draw from, by the arms' places; None without a margin for
+            switches.
     """
 
     rules: Guardrails
@@ -72,7 +60,7 @@ class GuardrailState:
         return guard
 
     def keeps_incumbent(self, segment: int) -> bool:
-        """Whether requests of a segment get the incumbent: no other arm was found to be better than it."""
+        """Whether requests of a segment get the incumbent: no better arm was found."""
         if self.rules.incumbent is None:
             return False
         if not self.rules.by_segment:
@@ -80,17 +68,17 @@ class GuardrailState:
         return not self.was_released_in(segment)
 
     def was_released_in(self, segment: int) -> bool:
-        """Whether another arm was found to be better than the incumbent by the evidence of this segment."""
+        """Whether the evidence of this segment has shown a better arm than the incumbent."""
         released, _ = self.released_in.get(segment, (False, 0))
         return released
 
     @property
     def was_released(self) -> bool:
-        """Whether another arm was found to be better than the incumbent; by segment, in any of them."""
+        """Whether a better arm than the incumbent was found; by segment, in any of them."""
         return self.released or any(released for released, _ in self.released_in.values())
 
     def with_arms(self, count: int) -> "GuardrailState":
-        """The guard for so many arms: keys do not draw those that came until the frozen law is replaced."""
+        """The guard for so many arms. A frozen law does not draw those that came later."""
         guard = self.with_rules(self.rules)
         if guard.frozen is not None:
             guard.frozen = np.pad(guard.frozen, (0, count - len(guard.frozen)))
@@ -102,18 +90,21 @@ class GuardrailState:
         arms: ArmNames,
         part: Ints | None,
         stream: bytes,
+        *,
         key: int | None = None,
         good: Collection[int] = (),
         serials: Serials | None = None,
         segment: int = WHOLE,
     ) -> tuple[int, str | None]:
-        """The place of the arm to serve, and the rule that chose it; None if it is the policy's draw.
+        """The place of the arm to serve, and the rule that chose it, None if the policy drew it.
 
-        A key is always on the same side of the hold-out and the floors. `good` are the places of the arms whose loss is
-        known to be within the margin, `serials` are those that a key draws by, and `segment` is that of the request.
+        A key is always on the same side of the hold-out and the floors. `good` are the places of
+        the arms whose loss is known to be within the margin, `serials` are those that a key draws
+        by, and `segment` is that of the request.
         """
         rules = self.rules
-        if (pinned := _place(rules.pinned, arms, part)) is not None:
+        pinned = _place(rules.pinned, arms, part)
+        if pinned is not None:
             return pinned, "pinned"
         if rules.holdout > 0.0 or rules.floors:
             if key is None:
@@ -125,7 +116,8 @@ class GuardrailState:
         if self.keeps_incumbent(segment):
             incumbent = _place(rules.incumbent, arms, part)
             return (drawn, None) if incumbent is None else (incumbent, "incumbent")
-        if (cheapest := self._cheapest(good, arms, part)) is not None:
+        cheapest = self._cheapest(good, arms, part)
+        if cheapest is not None:
             return cheapest, "cheapest"
         if key is not None and serials is not None and self.frozen is not None:
             if part is None:
@@ -177,9 +169,10 @@ class GuardrailState:
         good: Collection[int] = (),
         segment: int = WHOLE,
     ) -> Floats:
-        """The probability of serving each arm without a key, given the policy's, in a request's segment."""
+        """The probability of serving each arm without a key, in a segment, given the policy's."""
         rules = self.rules
-        if (pinned := _place(rules.pinned, arms, part)) is not None:
+        pinned = _place(rules.pinned, arms, part)
+        if pinned is not None:
             return certain(pinned, len(arms))
         if self.keeps_incumbent(segment):
             served = _place(rules.incumbent, arms, part)
@@ -188,7 +181,8 @@ class GuardrailState:
         rest = law if served is None else certain(served, len(arms))
         fixed = np.zeros(len(arms))
         for name, least in [*rules.floors.items(), (rules.control, rules.holdout)]:
-            if (place := _place(name, arms, part)) is not None:
+            place = _place(name, arms, part)
+            if place is not None:
                 fixed[place] += least
         if rules.control is None and rules.holdout > 0.0:
             among = np.arange(len(arms)) if part is None else part
@@ -200,8 +194,12 @@ class GuardrailState:
         """Everything as plain values; nothing if there never was a rule."""
         if not self.rules and self.draws == 0:
             return {}
-        state: dict[str, Any] = {"rules": self.rules.to_dict()}
-        state |= {name: getattr(self, name) for name in ("draws", "released", "next_look")}
+        state: dict[str, Any] = {
+            "rules": self.rules.to_dict(),
+            "draws": self.draws,
+            "released": self.released,
+            "next_look": self.next_look,
+        }
         if self.released_in:
             state["released_in"] = [[segment, *seen] for segment, seen in self.released_in.items()]
         if self.shown and not self.rules.drift:  # else it follows from the evidence of now
@@ -255,220 +253,3 @@ def _place(name: object, arms: ArmNames, part: Ints | None) -> int | None:
         return None
     place = arms.place(name)
     return place if part is None or place in part else None
-
-
-class Guarded(TakesTurns):
-    """The part of a learner that applies guardrails to the arm to exploit."""
-
-    _arms: ArmNames
-    _losses: LossRange
-    _policy_state: PolicyState
-    _pending_store: PendingStore
-    _guard: GuardrailState
-    _subsets: "Subsets"
-    _labels: Labelling | None
-    _watch: "Watch | None"
-
-    if TYPE_CHECKING:  # the other parts of a learner have these
-
-        def _replace(self, **parts: object) -> None: ...
-        def _new_watch(self, risk: float, drift: bool) -> "Watch": ...
-
-    @property
-    def guardrails(self) -> Guardrails:
-        """The rules about the arm that is served. Assign to it to change them; `Guardrails()` has none.
-
-        >>> import decoupled as dc
-        >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
-        >>> learner.guardrails = dc.Guardrails(pinned="a")
-        >>> [learner.exploit().exploit for _ in range(3)]
-        ['a', 'a', 'a']
-        """
-        return self._guard.rules
-
-    @guardrails.setter
-    def guardrails(self, rules: Guardrails) -> None:
-        self._guard_by(rules)
-
-    @in_turn
-    def _guard_by(self, rules: Guardrails) -> None:
-        given: object = rules
-        if not isinstance(given, Guardrails):
-            rule, remedy = "must be guardrails", "for example dc.Guardrails(pinned='a')"
-            raise ParameterError.of("guardrails", rules, rule, remedy)
-        if rules.replace_arms and self._policy_state.policy.coupled:
-            rule = "plays the standard game and learns from the arm that is served, so another must not be served"
-            name = type(self._policy_state.policy).__name__
-            raise UnsupportedError(
-                f"guardrails: {name} {rule}; use a decoupled policy such as FTPL"
-            )
-        rules.check_arms(self._arms)
-        contexts, watch = self._policy_state.contexts, self._watch
-        rules.check_fits(
-            self._arms,
-            self._losses,
-            self._guard.rules,
-            contextual=contexts is not None,
-            segmented=self._tells_segments,
-            labelled=self._labels is not None,
-        )
-        if watch is not None and watch.has_preferences:
-            rules.check_takes_preferences()
-        if (rules.incumbent is not None or rules.cheapest_within is not None) and watch is None:
-            watch = self._new_watch(rules.risk, rules.drift)
-        if watch is not None and self._by_segment(rules) != (watch.segments is not None):
-            watch.sync(self._pending_store, self._policy_state)
-            watch = watch.with_segments(self._by_segment(rules))
-        if watch is not None and not rules.tries_as(self._guard.rules):
-            watch.sync(self._pending_store, self._policy_state)
-            watch = watch.with_trial(tried=rules.incumbent is not None, by_segment=rules.by_segment)
-        self._replace(guard=self._guard.with_rules(rules), watch=watch)
-        self._sync_watch_if_needed()
-        self._judge()
-
-    @in_turn
-    def _serve(self, request: Request) -> Served:
-        policy_state = self._policy_state
-        subset = self._subsets.find(request.available)
-        part = None if subset is None else subset.places
-        word = None if request.key is None else policy_state.keys.word(request.key)
-        self._sync_watch_if_needed()
-        self._enter_context(request, new=False)
-        drawn = policy_state.draw_exploited(part, word)
-        exploit, guard = self._serve_by_rules(drawn, part, word)
-        policy_state.count_events(
-            self._pending_store.made
-        )  # a draw that is no decision is no event
-        return Served(self._arms.names[exploit], self._arms.names[drawn], guard)
-
-    def _enter_context(self, request: Request, *, new: bool = True) -> None:
-        """Put a request's context and advice where a contextual policy reads them; its segment may be `new`."""
-        contexts = self._policy_state.contexts
-        if contexts is not None:
-            laws = checked_advice(request.advice, contexts.policy, self._arms)
-            contexts.enter(request.context, laws, new=new)
-            contexts.derive()
-        elif request.context is not None or request.advice is not None:
-            refuse_context(self._policy_state.policy)
-
-    def _serve_by_rules(
-        self, drawn: int, part: Ints | None, word: int | None
-    ) -> tuple[int, str | None]:
-        """The place of the arm to serve instead of the one drawn, and the guardrail that chose it."""
-        guard, stream = self._guard, self._policy_state.stream.tobytes()
-        good, serials, segment = (
-            self._good_enough(),
-            self._policy_state.serials,
-            self._segment_at_hand(),
-        )
-        return guard.serve(drawn, self._arms, part, stream, word, good, serials, segment)
-
-    def _segment_at_hand(self) -> int:
-        """The place of the segment of the context at hand; `WHOLE` for a policy without contexts."""
-        contexts = self._policy_state.contexts
-        return WHOLE if contexts is None else contexts.segment
-
-    @property
-    def _tells_segments(self) -> bool:
-        """Whether the policy tells segments apart."""
-        contexts = self._policy_state.contexts
-        return contexts is not None and len(contexts.policy.segments) > 0
-
-    def _by_segment(self, rules: Guardrails) -> bool:
-        """Whether the rules ask for the evidence of each segment."""
-        return (rules.cheapest_within is not None or rules.by_segment) and self._tells_segments
-
-    def _sync_watch_if_needed(self) -> None:
-        """Keep what is watched of new decisions, if what is served depends on the evidence of now.
-
-        Then it depends on the decisions and their feedback alone, whatever else was asked. Call this before entering a context.
-        """
-        if self._guard.rules.cheapest_within is not None and self._watch is not None:
-            self._watch.sync(self._pending_store, self._policy_state)
-
-    def _good_enough(self) -> Collection[int]:
-        """The places of the arms whose loss is known to be within the margin of every other arm's, in the context at hand."""
-        guard, watch, policy_state = self._guard, self._watch, self._policy_state
-        at_hand = self._segment_at_hand()
-        if guard.rules.cheapest_within is None or watch is None or guard.keeps_incumbent(at_hand):
-            return ()
-        segment = WHOLE if watch.segments is None else at_hand
-        if guard.rules.drift:
-            self._look(watch, segment)
-        serials = np.array(guard.shown.get(segment, (0, []))[1], np.int64)
-        places: list[int] = policy_state.serials.places(serials)[0].tolist()
-        return places
-
-    def _look(self, watch: "Watch", segment: int) -> None:
-        """Find which arms are within the margin, unless what was found last still holds.
-
-        If losses may drift, it holds for this moment only. If not, it holds for good, and looks, which cost more, get rarer.
-        """
-        from ..inference.comparisons import within
-        from ..inference.sums import share_of_segment
-
-        guard, rules, known = self._guard, self._guard.rules, watch.segments or {}
-        sequences = watch.sequences if segment == WHOLE else known.get(segment)
-        if sequences is None or sequences.observed < guard.shown.get(segment, (0, []))[0]:
-            return
-        share = 1.0 if segment == WHOLE else share_of_segment(1 + list(known).index(segment))
-        margin = (rules.cheapest_within or 0.0) / (self._losses.high - self._losses.low)
-        found = within(sequences.sums, margin, rules.risk * share, drift=rules.drift).tolist()
-        observed = sequences.observed
-        guard.shown[segment] = observed + 1 if rules.drift else _rarer(observed), found
-
-    def _judge(self) -> None:
-        """Judge by what was observed which arms are good enough, and the law that keys draw from."""
-        watch, rules = self._watch, self._guard.rules
-        if watch is not None and rules.cheapest_within is not None and not rules.drift:
-            for segment in [WHOLE] if watch.segments is None else list(watch.segments):
-                self._look(watch, segment)
-        if rules.switch_margin is not None:
-            self._judge_frozen(rules.switch_margin / (self._losses.high - self._losses.low))
-
-    def _judge_frozen(self, margin: float) -> None:
-        """Freeze the policy's law of now, if an arm's estimated mean beats that of the frozen law by more than the margin."""
-        guard, policy_state = self._guard, self._policy_state
-        law, form = guard.frozen, policy_state.form
-        means = form.estimates(policy_state.state)
-        rounds = 0.0 if form.cumulative is None else policy_state.state.scalars.item(ROUND) - 1.0
-        if rounds > 0.0:
-            means = means / rounds
-        if law is not None:
-            whole = guard.draw_of_frozen(law, policy_state.serials).sum
-            if whole > 0.0 and law @ means / whole - means.min() <= margin:
-                return
-        guard.frozen = policy_state.law("exploitation_law", None)
-
-    def _judge_incumbent(self, watch: "Watch") -> None:
-        """Release the incumbent once what was observed since it was set shows that another arm is better."""
-        guard, rules, observed = self._guard, self._guard.rules, watch.judges.observed
-        if rules.incumbent is not None and rules.by_segment:
-            self._judge_incumbent_by_segment(watch)
-        elif rules.incumbent is not None and not guard.released and observed >= guard.next_look:
-            from ..inference.verdicts import is_beaten
-
-            serial = self._policy_state.serials.id_at(self._arms.place(rules.incumbent))
-            guard.released = is_beaten(watch.judges, serial, rules.risk, drift=rules.drift)
-            guard.next_look = _rarer(observed)
-
-    def _judge_incumbent_by_segment(self, watch: "Watch") -> None:
-        """Release the incumbent in segments whose own evidence shows that another arm is better, each with its share of the risk."""
-        from ..inference.sums import share_of_segment
-        from ..inference.verdicts import is_beaten
-
-        guard, rules, judges = self._guard, self._guard.rules, watch.judges_of_segments
-        serial = self._policy_state.serials.id_at(self._arms.place(rules.incumbent))
-        for place in sorted(watch.unjudged & judges.keys()):
-            sequences = judges[place]
-            released, next_look = guard.released_in.get(place, (False, 1))
-            if not released and sequences.observed >= next_look:
-                share = share_of_segment(1 + list(judges).index(place))
-                released = is_beaten(sequences, serial, rules.risk * share, drift=rules.drift)
-                guard.released_in[place] = released, _rarer(sequences.observed)
-        watch.unjudged.clear()
-
-
-def _rarer(observed: int) -> int:
-    """When to look next. A look costs more than an observation, so the last one is ten observations old, or 5 %."""
-    return observed + max(10, observed // 20)

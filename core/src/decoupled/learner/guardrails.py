@@ -14,7 +14,9 @@ _NO_RISK = "the default is 0.05"
 
 
 class GuardrailChanges(TypedDict, total=False):
-    """Guardrails to change; those that are left out stay as they are, and None removes a rule. `Guardrails` explains each.
+    """Guardrails to change; those that are left out stay as they are, and None removes a rule.
+
+    `Guardrails` explains each.
 
     Attributes:
         pinned: the arm that every decision exploits.
@@ -22,9 +24,11 @@ class GuardrailChanges(TypedDict, total=False):
         holdout: the share of decisions that exploit `control`.
         control: the arm of the hold-out; None draws one of the available arms.
         incumbent: the arm to exploit until another is known to be better.
-        risk: the probability, at most, that the incumbent is ever left although no other arm is better at that moment; and
-            that `cheapest_within` ever serves an arm that is worse by more than the margin.
-        drift: whether losses may drift; False may find a better arm sooner, if no arm's mean loss ever changes.
+        risk: the probability, at most, that the incumbent is ever left although no other arm is
+            better at that moment; and that `cheapest_within` ever serves an arm that is worse by
+            more than the margin.
+        drift: whether losses may drift; False may find a better arm sooner, if no arm's mean loss
+            ever changes.
         down: the arms that are not available.
         cheapest_within: the margin of loss within which the cheapest arm is good enough.
         prices: the price of each arm, for `cheapest_within`.
@@ -55,44 +59,54 @@ class GuardrailChanges(TypedDict, total=False):
 class Guardrails:
     """Rules that a learner applies to the arm to exploit, after the policy has drawn it.
 
-    In the decoupled game the exploited arm teaches nothing, so these rules change what is served and nothing else:
-    the same arms are explored, and estimates are equal to the bit. Only arms that are `down` are not explored either.
+    In the decoupled game the exploited arm teaches nothing, so these rules change what is served
+    and nothing else: the same arms are explored, and estimates are equal to the bit. Only arms that
+    are `down` are not explored either.
 
     The first rule that applies chooses the arm, and the `guard` of the decision names it:
 
     1. "pinned": every decision exploits this arm. It is the kill switch.
     2. "holdout": a share of the decisions exploits the control arm.
-    3. "floor": an arm with the floor f is exploited in a share f of the decisions, or more if the policy prefers it.
+    3. "floor": an arm with the floor f is exploited in a share f of the decisions, or more if the
+       policy prefers it.
     4. "incumbent": the arm to keep until the observed losses show that another arm is better.
-    5. "cheapest": without an incumbent to keep, the cheapest arm known to be within `cheapest_within` of every other arm.
-    6. "frozen": a decision with a key draws its arm from a frozen law, which `switch_margin` replaces.
+    5. "cheapest": without an incumbent to keep, the cheapest arm known to be within
+       `cheapest_within` of every other arm.
+    6. "frozen": a decision with a key draws its arm from a frozen law, which `switch_margin`
+       replaces.
 
-    With a hold-out share h and floors f, arm i is exploited with probability h * 1{i = control} + f_i +
-    (1 - h - sum f) * w_i, where w are the policy's probabilities. The part of an unavailable arm falls back to the policy.
+    With a hold-out share h and floors f, arm i is exploited with probability h * 1{i = control} +
+    f_i + (1 - h - sum f) * w_i, where w are the policy's probabilities. The part of an unavailable
+    arm falls back to the policy.
 
     Args:
         pinned: the arm to exploit in every decision; None for no pin.
         floors: the least probability of exploiting each of these arms.
         holdout: the share of decisions that exploit `control`.
-        control: the arm of the hold-out; None draws one of the available arms, each with the same probability.
+        control: the arm of the hold-out; None draws one of the available arms, each with the same
+            probability.
         incumbent: the arm to exploit until another is known to be better; None for none.
-        risk: the largest probability that the incumbent is ever left while no other arm is better. The learner
-            compares arms by confidence sequences, from the decisions that are made after an incumbent is set; see
-            `Learner.watch`, and `decoupled.inference.Verdict` for what "better" means if losses drift.
-            `cheapest_within` has another risk of this size: of ever serving an arm that is worse by more than its margin.
-        drift: whether losses may drift. If no arm's mean loss ever changes, False may find a better arm sooner.
+        risk: the largest probability that the incumbent is ever left while no other arm is better.
+            The learner compares arms by confidence sequences, from the decisions that are made
+            after an incumbent is set; see `Learner.watch`, and `decoupled.inference.Verdict` for
+            what "better" means if losses drift. `cheapest_within` has another risk of this size: of
+            ever serving an arm that is worse by more than its margin.
+        drift: whether losses may drift. If no arm's mean loss ever changes, False may find a better
+            arm sooner.
         down: arms that are not available, such as those that fail a health check.
-        cheapest_within: a difference of losses, smaller than the width of the loss range; None for no such rule. The
-            learner compares at most 100 arms. With segments, it compares them in the request's segment.
-        prices: the price of each arm, 0 or more, in any unit. An arm that is added later has none, so that this rule does
-            not serve it. Among equal prices the first arm counts as cheaper.
-        switch_margin: a difference of losses, smaller than the width of the loss range; None for no such rule.
-            Decisions with a key draw from a frozen law of the policy, until an arm's estimated mean loss is lower
-            than that of the law by more than this. Nothing is stored for a key. Not for a `ContextualLadder`, and not
-            together with `Labels`.
-        by_segment: whether to leave the incumbent segment by segment, each by its own evidence: one segment may leave it while
-            others keep it. Only for a `ContextualLadder` with segments. The s-th segment to appear has the share
-            6 / (pi s)^2 of `risk`. False compares arms over all requests.
+        cheapest_within: a difference of losses, smaller than the width of the loss range; None for
+            no such rule. The learner compares at most 100 arms. With segments, it compares them in
+            the request's segment.
+        prices: the price of each arm, 0 or more, in any unit. An arm that is added later has none,
+            so that this rule does not serve it. Among equal prices the first arm counts as cheaper.
+        switch_margin: a difference of losses, smaller than the width of the loss range; None for no
+            such rule. Decisions with a key draw from a frozen law of the policy, until an arm's
+            estimated mean loss is lower than that of the law by more than this. Nothing is stored
+            for a key. Not for a `ContextualLadder`, and not together with `Labels`.
+        by_segment: whether to leave the incumbent segment by segment, each by its own evidence: one
+            segment may leave it while others keep it. Only for a `ContextualLadder` with segments.
+            The s-th segment to appear has the share 6 / (pi s)^2 of `risk`. False compares arms
+            over all requests.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b", "c"], seed=7)
@@ -174,6 +188,11 @@ class Guardrails:
         """Whether a rule may serve another arm than the policy drew; `down` may not."""
         return bool(self.updated(down=()))
 
+    @property
+    def compare_arms(self) -> bool:
+        """Whether a rule compares arms by confidence sequences."""
+        return self.incumbent is not None or self.cheapest_within is not None
+
     def updated(self, **changes: Unpack[GuardrailChanges]) -> Self:
         """The same rules with some of them changed.
 
@@ -181,19 +200,21 @@ class Guardrails:
             **changes: the rules to change, by name; None removes a rule: see `GuardrailChanges`.
 
         >>> import decoupled as dc
-        >>> dc.Guardrails(pinned="a", floors={"b": 0.1}).updated(pinned=None)
-        Guardrails(pinned=None, floors={'b': 0.1}, holdout=0.0, control=None, incumbent=None, risk=0.05, drift=True, down=(), cheapest_within=None, prices={}, switch_margin=None, by_segment=False)
+        >>> rules = dc.Guardrails(pinned="a", floors={"b": 0.1})
+        >>> rules.updated(pinned=None) == dc.Guardrails(floors={"b": 0.1})
+        True
         """
         if "cheapest_within" in changes and changes["cheapest_within"] is None:
             changes.setdefault("prices", None)  # they belong to that rule
         if "incumbent" in changes and changes["incumbent"] is None:
             changes.setdefault("by_segment", None)
-        none, given = vars(Guardrails()), dict[str, Any](changes)
-        given |= {name: none.get(name) for name, value in given.items() if value is None}
-        return replace(self, **given)
+        none = vars(Guardrails())
+        values = dict[str, Any](changes)
+        values |= {name: none.get(name) for name, value in values.items() if value is None}
+        return replace(self, **values)
 
     def check_arms(self, arms: ArmNames) -> None:
-        """Raise an error if a rule names something that is not an arm, or leaves no arm available."""
+        """Raise an error if a rule names what is not an arm, or no arm is left available."""
         for rule, name in self._named():
             if name not in arms:
                 raise ArmError.of(rule, name, "is not an arm", near_name(name, arms.names))
@@ -212,7 +233,21 @@ class Guardrails:
         segmented: bool,
         labelled: bool,
     ) -> None:
-        """Raise an error if a learner cannot have these rules; `now` may lack the price of an arm that was added later."""
+        """Raise an error if a learner cannot have these rules; `now` may lack the price of an arm
+        that was added later.
+        """
+        self._check_policy(contextual=contextual, segmented=segmented, labelled=labelled)
+        width = losses[1] - losses[0]
+        for name in ("cheapest_within", "switch_margin"):
+            margin = getattr(self, name)
+            if margin is not None and margin >= width:
+                rule = f"must be below {width:g}, the width of the loss range"
+                raise ParameterError.of(name, margin, rule, "give a difference of two losses")
+        if self.cheapest_within is not None and self.prices != now.prices:
+            self._check_prices(arms)
+
+    def _check_policy(self, *, contextual: bool, segmented: bool, labelled: bool) -> None:
+        """Raise an error if a rule makes no sense for the policy of a learner, or with labels."""
         if self.switch_margin is not None and contextual:
             rule = "keys would draw from one law, and this policy has another for each context"
             raise UnsupportedError(f"switch_margin: {rule}; leave it out")
@@ -221,16 +256,14 @@ class Guardrails:
         if contextual and self._assumes_constant_means:
             refuse_constant_means("guardrails", CONTEXTS)
         if self.switch_margin is not None and labelled:
-            rule = "is a difference of losses, and with labels the policy's estimates are on the map of Labels.to_unit"
+            rule = (
+                "is a difference of losses, and with labels the policy's estimates are on the map "
+                "of Labels.to_unit"
+            )
             raise UnsupportedError(f"switch_margin: {rule}; leave it out, or start without labels")
-        width = losses[1] - losses[0]
-        for name in ("cheapest_within", "switch_margin"):
-            margin = getattr(self, name)
-            if margin is not None and margin >= width:
-                rule = f"must be below {width:g}, the width of the loss range"
-                raise ParameterError.of(name, margin, rule, "give a difference of two losses")
-        if self.cheapest_within is None or self.prices == now.prices:
-            return
+
+    def _check_prices(self, arms: ArmNames) -> None:
+        """Raise an error if an arm has no price, or too many arms would be compared."""
         for arm in arms.names:
             if arm not in self.prices:
                 rule = f"has no price of the arm {arm!r}"
@@ -238,7 +271,8 @@ class Guardrails:
                     "prices", dict(self.prices), rule, "give the price of every arm"
                 )
         if len(arms) > MOST_PRICED:
-            rule = f"compares arms two by two, at most {MOST_PRICED} of them, and there are {len(arms):,}"
+            most = f"at most {MOST_PRICED} of them"
+            rule = f"compares arms two by two, {most}, and there are {len(arms):,}"
             raise ParameterError.of(
                 "cheapest_within", self.cheapest_within, rule, "choose fewer arms"
             )
@@ -246,7 +280,7 @@ class Guardrails:
     @property
     def _assumes_constant_means(self) -> bool:
         """Whether a rule compares arms as if no mean loss ever changed."""
-        return not self.drift and not (self.incumbent is None and self.cheapest_within is None)
+        return not self.drift and self.compare_arms
 
     def check_takes_preferences(self) -> None:
         """Raise an error if a rule assumes what does not hold for preferences between two arms."""
@@ -254,7 +288,7 @@ class Guardrails:
             refuse_constant_means("guardrails", PREFERENCES)
 
     def tries_as(self, other: "Guardrails") -> bool:
-        """Whether these rules judge the same incumbent in the same way, so that its evidence goes on.
+        """Whether these rules judge the same incumbent alike, so that its evidence goes on.
 
         Args:
             other: the rules that may take the place of these.
@@ -262,7 +296,7 @@ class Guardrails:
         return (self.incumbent, self.by_segment) == (other.incumbent, other.by_segment)
 
     def check_retiring(self, names: Iterable[object]) -> None:
-        """Raise an error if a rule names one of these arms: a guardrail must not vanish with its arm."""
+        """Raise an error if a rule names one of these arms, because it would vanish with them."""
         gone = {(type(name), name) for name in names}
         for rule, name in self._named():
             if (type(name), name) in gone and rule not in ("down", "prices"):
@@ -280,18 +314,23 @@ class Guardrails:
     def _named(self) -> list[tuple[str, Arm]]:
         """Each arm that a rule names, with the rule."""
         alone = [(rule, getattr(self, rule)) for rule in ("pinned", "control", "incumbent")]
-        found = [(rule, name) for rule, name in alone if name is not None]
+        named = [(rule, name) for rule, name in alone if name is not None]
         for rule in ("floors", "prices", "down"):
-            found += [(rule, name) for name in getattr(self, rule)]
-        return found
+            named += [(rule, name) for name in getattr(self, rule)]
+        return named
 
     def to_dict(self) -> dict[str, Any]:
-        """The rules as plain values, without those that have their defaults. Floors are pairs: an arm may be a number."""
+        """The rules as plain values, without those that have their defaults.
+
+        Floors are pairs: an arm may be a number.
+        """
         none = vars(Guardrails())
         values = {name: value for name, value in vars(self).items() if value != none[name]}
         for name in values.keys() & {"floors", "prices"}:
             values[name] = [list(pair) for pair in values[name].items()]
-        return values if not self.down else {**values, "down": list(self.down)}
+        if self.down:
+            values["down"] = list(self.down)
+        return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -305,9 +344,18 @@ class Guardrails:
         >>> dc.Guardrails.from_dict(rules.to_dict()) == rules
         True
         """
-        return cls(
-            **{**values, **{name: dict(values.get(name, [])) for name in ("floors", "prices")}}
-        )
+        rules = dict(values)
+        for name in ("floors", "prices"):
+            rules[name] = dict(rules.get(name, []))
+        return cls(**rules)
+
+
+def checked_guardrails(rules: object) -> Guardrails:
+    """Guardrails as a learner takes them."""
+    if not isinstance(rules, Guardrails):
+        remedy = "for example dc.Guardrails(pinned='a')"
+        raise ParameterError.of("guardrails", rules, "must be guardrails", remedy)
+    return rules
 
 
 CONTEXTS = (
@@ -317,11 +365,14 @@ PREFERENCES = "this learner gets preferences, and such a loss depends on the arm
 
 
 def refuse_constant_means(what: str, reason: str) -> None:
-    """Raise the error of `drift=False` where constant mean losses are not enough for it, which is what `reason` says.
+    """Raise the error of `drift=False` where constant mean losses are not enough for it, which is
+    what `reason` says.
 
-    >>> refuse_constant_means("watch()", PREFERENCES)
+    >>> refuse_constant_means("watch()", PREFERENCES)  # doctest: +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
-    decoupled.errors.UnsupportedError: watch(): drift=False takes the losses seen of an arm for a fair sample; this learner gets preferences, and such a loss depends on the arm that is exploited; use drift=True
+    decoupled.errors.UnsupportedError: watch(): drift=False takes the losses seen of an arm for a
+    fair sample; this learner gets preferences, and such a loss depends on the arm that is
+    exploited; use drift=True
     """
     rule = "drift=False takes the losses seen of an arm for a fair sample"
     raise UnsupportedError(f"{what}: {rule}; {reason}; use drift=True")
@@ -330,9 +381,10 @@ def refuse_constant_means(what: str, reason: str) -> None:
 def refuse_by_segment(what: str) -> NoReturn:
     """Raise the error of asking for evidence by segment where the policy tells no segments apart.
 
-    >>> refuse_by_segment("by_segment")
+    >>> refuse_by_segment("by_segment")  # doctest: +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
-    decoupled.errors.UnsupportedError: by_segment: this policy tells no segments apart; leave it out, or use ContextualLadder(segments=...)
+    decoupled.errors.UnsupportedError: by_segment: this policy tells no segments apart; leave it
+    out, or use ContextualLadder(segments=...)
     """
     rule = "this policy tells no segments apart"
     raise UnsupportedError(f"{what}: {rule}; leave it out, or use ContextualLadder(segments=...)")

@@ -1,4 +1,6 @@
-"""What may be said of a watched learner's arms at any time: intervals, differences and verdicts, by their names."""
+"""What may be said of a watched learner's arms at any time: intervals, differences and verdicts, by
+their names.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
@@ -52,7 +54,9 @@ class WatchCalls(NamedTuple):
 
 
 def check_watchable(arms: int) -> None:
-    """Raise an error if a learner has too many arms to be watched: with 10^6 of them, a verdict takes minutes."""
+    """Raise an error if a learner has too many arms to be watched: with 10^6 of them, a verdict
+    takes minutes.
+    """
     if arms > MOST_WATCHED:
         rule = f"confidence sequences are kept of at most {MOST_WATCHED:,}"
         why = "because they say next to nothing about so many; do without, or choose fewer arms"
@@ -81,7 +85,8 @@ class Progress(NamedTuple):
         observed: how many losses count.
         left_out: how many decisions were left out, because no feedback came.
         waiting: how many losses came and wait for the feedback of earlier decisions.
-        awaited: the decision that they wait for, and for how long it still may hold them up; None if none does.
+        awaited: the decision that they wait for, and for how long it still may hold them up; None
+            if none does.
     """
 
     observed: int
@@ -96,9 +101,11 @@ class Evidence(NamedTuple):
     Attributes:
         sequences: the confidence sequences, as `Inference.sequences` gives them.
         waiting: how many losses came and wait for the feedback of earlier decisions.
-        awaited: the decision that they wait for, and for how long it still may hold them up; None if none does.
+        awaited: the decision that they wait for, and for how long it still may hold them up; None
+            if none does.
         judged: with labels, the confidence sequences of what the judge says alone; else None.
-        judge: with labels, the sums about the judge, for `decoupled.inference.judge_report`; else None.
+        judge: with labels, the sums about the judge, for `decoupled.inference.judge_report`; else
+            None.
     """
 
     sequences: "Sequences"
@@ -109,7 +116,8 @@ class Evidence(NamedTuple):
 
 
 class Inference:
-    """Always-valid statements about the arms of a learner. Call `Learner.watch` to get them as `Learner.inference`.
+    """Always-valid statements about the arms of a learner. Call `Learner.watch` to get them as
+    `Learner.inference`.
 
     They hold at every moment at once, so look as often as you like. Losses are in the learner's
     own range, and arms have their names.
@@ -137,7 +145,8 @@ class Inference:
 
     @property
     def sequences(self) -> "Sequences":
-        """A copy of the confidence sequences. They number arms in order of arrival, retired ones included.
+        """A copy of the confidence sequences. They number arms in order of arrival, retired ones
+        included.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
@@ -149,7 +158,8 @@ class Inference:
 
     @property
     def incumbent_released(self) -> bool | None:
-        """Whether another arm was found to be better than the incumbent; None if the guardrails name none.
+        """Whether another arm was found to be better than the incumbent; None if the guardrails
+        name none.
 
         With `by_segment`, whether that is so in any segment; `incumbent_released_in` lists them.
 
@@ -167,7 +177,8 @@ class Inference:
 
     @property
     def incumbent_released_in(self) -> tuple[Segment, ...] | None:
-        """The segments in which the incumbent was released; None unless the guardrails leave it by segment.
+        """The segments in which the incumbent was released; None unless the guardrails leave it by
+        segment.
 
         A segment is given by its values, as in `Learner.segments`.
 
@@ -206,22 +217,26 @@ class Inference:
     ) -> "Verdict":
         """Say which arm is best, if that is decided; see `decoupled.inference.Verdict`.
 
-        The verdict of a segment is about the requests of that segment, by its own losses. The s-th segment to appear has
-        the share 6 / (pi s)^2 of the risk, so the verdicts of all segments hold together. The verdict over all requests
-        has a risk of its own.
+        The verdict of a segment is about the requests of that segment, by its own losses. The s-th
+        segment to appear has the share 6 / (pi s)^2 of the risk, so the verdicts of all segments
+        hold together. The verdict over all requests has a risk of its own.
 
         Args:
-            context: a request, for the verdict of its segment; None for all requests. It needs `watch(by_segment=True)` or
-                guardrails that compare arms by segment. A segment that never appeared has no evidence; nor have those
-                beyond the first 1,000 (fewer with more than 10 arms), or the records of `replay`.
-            risk: a risk other than the one given to `watch`; None for that one. Choose it before you look.
-            drift: whether losses may drift; None for what `watch` was told. Contexts and preferences need True.
+            context: a request, for the verdict of its segment; None for all requests. It needs
+                `watch(by_segment=True)` or guardrails that compare arms by segment. A segment that
+                never appeared has no evidence; nor have those beyond the first 1,000 (fewer with
+                more than 10 arms), or the records of `replay`.
+            risk: a risk other than the one given to `watch`; None for that one. Choose it before
+                you look.
+            drift: whether losses may drift; None for what `watch` was told. Contexts and
+                preferences need True.
 
         Raises:
             UnsupportedError: if `context` is given and no evidence is kept by segment.
 
         >>> import decoupled as dc
-        >>> learner = dc.ContextualLadder(segments=("subject",)).start(arms=["small", "large"], seed=7)
+        >>> policy = dc.ContextualLadder(segments=("subject",))
+        >>> learner = policy.start(arms=["small", "large"], seed=7)
         >>> learner.watch(by_segment=True)
         >>> print(learner.inference.verdict(context={"subject": "law"}))
         too early: nothing was observed
@@ -229,15 +244,17 @@ class Inference:
 
         def question(watch: "Watch", parts: "Parts") -> "Verdict":
             if context is None:
-                return _verdict(watch, parts, risk, drift)
+                return _verdict(watch, parts, risk, drift=drift)
             return _verdict_of_segment(watch, parts, context, risk)
 
-        return self._query_watch("verdict()", drift, question)
+        return self._query_watch("verdict()", question, drift=drift)
 
     def _query_watch(
-        self, name: str, drift: bool | None, question: "Callable[[Watch, Parts], _Answer]"
+        self, name: str, question: "Callable[[Watch, Parts], _Answer]", *, drift: bool | None
     ) -> "_Answer":
-        """The answer to a question that may assume constant means, if nothing is known against that."""
+        """The answer to a question that may assume constant means, if nothing is known against
+        that.
+        """
 
         def checked(watch: "Watch", parts: "Parts") -> "_Answer":
             reason = watch.why_means_may_change()
@@ -248,7 +265,8 @@ class Inference:
         return self._calls.query(checked)
 
     def judge(self) -> "JudgeReport":
-        """How far the judge can be trusted: its agreement with labels, and its biases. Only with `labels`.
+        """How far the judge can be trusted: its agreement with labels, and its biases. Only with
+        `labels`.
 
         >>> import decoupled as dc, random
         >>> chance = random.Random(1)
@@ -278,17 +296,24 @@ class Inference:
                 raise UnsupportedError(f"inference.judge(): {rule}")
             serials = [parts.policy_state.serials.id_at(place) for place in range(len(parts.arms))]
             return judge_report(
-                watch.judge, watch.judged, _names(watch, parts), serials, parts.losses,
-                waiting=watch.waiting, awaiting=len(parts.labels.judged), lam=parts.labels.lam,
-            )  # fmt: skip
+                watch.judge,
+                watch.judged,
+                _names(watch, parts),
+                serials,
+                parts.losses,
+                waiting=watch.waiting,
+                awaiting=len(parts.labels.judged),
+                lam=parts.labels.lam,
+            )
 
         return self._calls.query(question)
 
     def intervals(self) -> "dict[Arm, Interval]":
         """The estimated mean loss of each arm, with its interval.
 
-        It covers the mean over the rounds that looked at the arm, whatever drifts; with contexts, over the requests of these
-        rounds. See `decoupled.inference.Sequences.bounds` for how rounds weigh.
+        It covers the mean over the rounds that looked at the arm, whatever drifts; with contexts,
+        over the requests of these rounds. See `decoupled.inference.Sequences.bounds` for how rounds
+        weigh.
         """
 
         def question(watch: "Watch", parts: "Parts") -> "dict[Arm, Interval]":
@@ -297,45 +322,50 @@ class Inference:
                 name: found[of(i)].scaled(*parts.losses) for i, name in enumerate(parts.arms.names)
             }
 
-        return self._query_watch("intervals()", None, question)
+        return self._query_watch("intervals()", question, drift=None)
 
     def exploited(self, *, drift: bool | None = None) -> "Interval":
         """The estimated mean loss of the exploited arms, with its interval.
 
         Args:
-            drift: whether losses may drift; None for what `watch` was told. Contexts and preferences need True.
+            drift: whether losses may drift; None for what `watch` was told. Contexts and
+                preferences need True.
         """
         found = self._query_watch(
-            "exploited()", drift, lambda watch, _: watch.sequences.served(drift=drift)
+            "exploited()", lambda watch, _: watch.sequences.served(drift=drift), drift=drift
         )
         return found.scaled(*self._calls.loss_range)
 
     def regret(self, *, drift: bool | None = None) -> "Interval | None":
-        """The total loss of the exploited arms, less that of always exploiting the arm that looks best now.
+        """The total loss of the exploited arms, less that of always exploiting the arm that looks
+        best now.
 
         With its interval; None if nothing can be compared yet. See `decoupled.inference.regret`.
 
         Args:
-            drift: whether losses may drift; None for what `watch` was told. Contexts and preferences need True.
+            drift: whether losses may drift; None for what `watch` was told. Contexts and
+                preferences need True.
         """
         from ..inference.verdicts import regret
 
         found = self._query_watch(
-            "regret()", drift, lambda watch, _: regret(watch.sequences, drift=drift)
+            "regret()", lambda watch, _: regret(watch.sequences, drift=drift), drift=drift
         )
         return None if found is None else found.scaled(*self._calls.loss_range, difference=True)
 
     def difference(
         self, arm: Arm, other: Arm | None = None, *, drift: bool | None = None
     ) -> "Interval":
-        """The mean loss of an arm minus that of another, or of the exploited arms, with its interval.
+        """The mean loss of an arm minus that of another, or of the exploited arms, with its
+        interval.
 
         It is above 0 if the arm is worse.
 
         Args:
             arm: the arm.
             other: the arm to compare it with; None for the exploited arms.
-            drift: whether losses may drift; None for what `watch` was told. Contexts and preferences need True.
+            drift: whether losses may drift; None for what `watch` was told. Contexts and
+                preferences need True.
         """
 
         def question(watch: "Watch", parts: "Parts") -> "Interval":
@@ -347,11 +377,13 @@ class Inference:
                 found = sequences.difference(first, of(parts.arms.place(other)), drift=drift)
             return found.scaled(*parts.losses, difference=True)
 
-        return self._query_watch("difference()", drift, question)
+        return self._query_watch("difference()", question, drift=drift)
 
     @property
     def alarm(self) -> "Alarm | None":
-        """The state of a `decided_share` of a budget; None if there never was one. See `decoupled.inference.Alarm`."""
+        """The state of a `decided_share` of a budget; None if there never was one. See
+        `decoupled.inference.Alarm`.
+        """
 
         def question(watch: "Watch", parts: "Parts") -> "Alarm | None":
             found = None if watch.lookout is None else watch.lookout.alarm
@@ -366,8 +398,9 @@ class Inference:
     def catch_up(self) -> Progress:
         """Count the decisions made until now, and say how much evidence there is.
 
-        Whatever you ask does that first, and so does the next feedback: after many decisions without feedback, it takes a
-        while. If your answers must be quick, call this every 64 decisions or so. It changes no answer.
+        Whatever you ask does that first, and so does the next feedback: after many decisions
+        without feedback, it takes a while. If your answers must be quick, call this every 64
+        decisions or so. It changes no answer.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
@@ -390,7 +423,8 @@ class Inference:
         return self._calls.query(question)
 
     def copy_evidence(self) -> Evidence:
-        """Copy all evidence as it is now, to compute verdicts and reports in another thread while the learner goes on.
+        """Copy all evidence as it is now, to compute verdicts and reports in another thread while
+        the learner goes on.
 
         >>> import decoupled as dc
         >>> from decoupled.inference import verdict
@@ -413,13 +447,15 @@ class Inference:
         return self._calls.query(question)
 
     def take_released(self) -> "dict[str, Observation | None]":
-        """Take what was added to the confidence sequences since the last call, to keep sequences of your own.
+        """Take what was added to the confidence sequences since the last call, to keep sequences of
+        your own.
 
         The first call returns nothing: recording begins with it.
 
         Returns:
-            The observations in their order, by the ids of the decisions; None for a decision that was left out. Arms are
-            numbered as in `sequences`. Records of `replay` are not among them.
+            The observations in their order, by the ids of the decisions; None for a decision that
+            was left out. Arms are numbered as in `sequences`. Records of `replay` are not among
+            them.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
@@ -434,7 +470,8 @@ class Inference:
         return self._calls.query(lambda watch, _: watch.take_released())
 
     def configure(self, *, patience: int, expired_loss: float | None) -> None:
-        """Change from now on how long evidence waits for feedback, as for a learner that moves to another program.
+        """Change from now on how long evidence waits for feedback, as for a learner that moves to
+        another program.
 
         Args:
             patience: how many newer decisions wait for one without feedback, as in `Learner.watch`.
@@ -467,7 +504,8 @@ class Inference:
         return self._calls.query(lambda watch, _: watch.is_awaited(key))
 
     def give_up(self, decision: Decision | str) -> None:
-        """Let the evidence wait no longer for a pending decision. Its feedback may still reach the policy.
+        """Let the evidence wait no longer for a pending decision. Its feedback may still reach the
+        policy.
 
         The evidence counts it as `expired_loss`, or leaves it out: see `Learner.watch`.
 
@@ -494,10 +532,11 @@ class Inference:
         >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
         >>> learner.watch()
         >>> learner.inference.stop()
-        >>> learner.inference
+        >>> learner.inference  # doctest: +NORMALIZE_WHITESPACE
         Traceback (most recent call last):
             ...
-        decoupled.errors.UnsupportedError: inference: this learner is not watched; call watch() before the first decision
+        decoupled.errors.UnsupportedError: inference: this learner is not watched; call watch()
+        before the first decision
         """
         self._calls.stop()
 
@@ -538,7 +577,9 @@ def _verdict_of_segment(
     return verdict(sequences, names, risk=whole * share, waiting=waiting, awaited=awaited)
 
 
-def _verdict(watch: "Watch", parts: "Parts", risk: float | None, drift: bool | None) -> "Verdict":
+def _verdict(
+    watch: "Watch", parts: "Parts", risk: float | None, *, drift: bool | None
+) -> "Verdict":
     from ..inference.judging import verdict_with_judge
     from ..inference.verdicts import verdict
 

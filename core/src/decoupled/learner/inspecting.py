@@ -1,4 +1,6 @@
-"""The state of a running policy by the names of its layout, for authors of policies who test what theirs learns."""
+"""The state of a running policy by the names of its layout, for authors of policies who test what
+theirs learns.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,7 +10,8 @@ from .learner import Learner
 
 
 class NamedState(Mapping[str, Any]):
-    """A copy of a policy's state: each scalar as a number, each row and square as a read-only array, by its name.
+    """A copy of a policy's state: each scalar as a number, each row and square as a read-only
+    array, by its name.
 
     Args:
         layout: the names, usually the `layout` of a policy.
@@ -46,7 +49,10 @@ class NamedState(Mapping[str, Any]):
         return self._scalars() + self._layout.floats + self._layout.ints + self._layout.pairs
 
     def to_state(self) -> State:
-        """The state as compiled functions and `Policy.exploration_law` take it. They may change it: it is yours."""
+        """The state as compiled functions and `Policy.exploration_law` take it.
+
+        They may change it: it is yours.
+        """
         return _copied(self._state)
 
 
@@ -57,7 +63,8 @@ def _copied(state: State) -> State:
 def state_of(learner: Learner) -> NamedState:
     """The state of a learner's policy as it is now, by the names of the policy's `Layout`.
 
-    It is for the tests of your own policy: of what the policy has learned, and of what it derives from that.
+    It is for the tests of your own policy: of what the policy has learned, and of what it derives
+    from that.
 
     Args:
         learner: the running policy. Nothing about it changes.

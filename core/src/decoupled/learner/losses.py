@@ -39,7 +39,10 @@ class LossRange(NamedTuple):
         return (high - self._within("reward", reward)) / (high - low)
 
     def scaled_as(self, name: str, loss: object, if_missing: str = UNKNOWN) -> float:
-        """A loss on a scale from 0 to 1. `name` names it in an error; `if_missing` is the remedy if it is missing."""
+        """A loss on a scale from 0 to 1.
+
+        `name` names it in an error; `if_missing` is the remedy if it is missing.
+        """
         if type(loss) is float and self.low <= loss <= self.high:
             return (loss - self.low) / (self.high - self.low)
         return (self._within(name, loss, if_missing) - self.low) / (self.high - self.low)
@@ -68,17 +71,20 @@ _SCALED = {"explore": 0.0, "tie": 0.5, "exploit": 1.0}
 def preference_loss(preference: Preference, loss_range: tuple[float, float] = (0.0, 1.0)) -> float:
     """The loss of the explored arm if you only know which of the two arms won.
 
-    If the explored arm wins, its loss is the lowest of the range; if the exploited arm wins, the highest; for a tie,
-    the middle. If arm i beats arm j with probability 1/2 + (l_j - l_i) / 2, this loss has the mean
-    1/2 + (l_explore - l_exploit) / 2: the exploited arm shifts all arms alike, so differences between arms are halved.
+    If the explored arm wins, its loss is the lowest of the range; if the exploited arm wins, the
+    highest; for a tie, the middle. If arm i beats arm j with probability 1/2 + (l_j - l_i) / 2,
+    this loss has the mean 1/2 + (l_explore - l_exploit) / 2: the exploited arm shifts all arms
+    alike, so differences between arms are halved.
 
     Args:
         preference: the winner, "explore" or "exploit", or "tie".
         loss_range: the range of losses of the learner that will observe it.
 
     >>> import decoupled as dc
-    >>> dc.preference_loss("explore"), dc.preference_loss("tie"), dc.preference_loss("exploit", (0, 250))
-    (0.0, 0.5, 250.0)
+    >>> dc.preference_loss("explore"), dc.preference_loss("tie")
+    (0.0, 0.5)
+    >>> dc.preference_loss("exploit", loss_range=(0, 250))
+    250.0
     """
     low, high = LossRange.checked(loss_range)
     return low + _SCALED[one_of("preference", preference, PREFERENCES)] * (high - low)

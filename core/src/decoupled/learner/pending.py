@@ -1,4 +1,7 @@
-"""The decisions that await feedback, with everything their estimates will need. Arms are serials here."""
+"""The decisions that await feedback, with everything their estimates will need.
+
+Arms are serials here.
+"""
 
 from collections.abc import Callable
 from itertools import islice
@@ -10,17 +13,22 @@ from ..base.arrays import Floats, Ints
 from ..decision import Arm, ContextualDecision, Decision, GuardedDecision, LabelRequest
 from ..errors import FeedbackError, shown
 
-# The arms that have a baseline, their baselines, and whether the policy takes any numbers; the baseline of all others is 0. Or LAW, and the chances with which arms were explored. Last, by the id of a decision, what else its update needs of the
-# state in which it was made: see `Baselines.kept`. (With a context, by explored arm.)
+# The arms that have a baseline, their baselines, and whether the policy takes any numbers; the
+# baseline of all others is 0. Or LAW, and the chances with which arms were explored. Last, by the
+# id of a decision, what else its update needs of the state in which it was made: see
+# `Baselines.kept`. (With a context, by explored arm.)
 LAW = "law"
 Baseline: TypeAlias = tuple[Ints, Floats, bool | str, dict[str | int, list[float]]]
 
-# The arms that a decision could choose from: these serials, all serials below a number, or (None) all arms.
+# The arms that a decision could choose from: these serials, all serials below a number, or (None)
+# all arms.
 EligibleArms: TypeAlias = tuple[int, ...] | int | None
 
 
 class RoundBaseline:
-    """The baselines that a round's decisions share, computed only if one outlives the round: until then the state has them."""
+    """The baselines that a round's decisions share, computed only if one outlives the round: until
+    then the state has them.
+    """
 
     __slots__ = ("_compute", "_value")
 
@@ -31,14 +39,18 @@ class RoundBaseline:
     def get(self) -> Baseline | None:
         """The baselines, None if all are 0. The first call must come before the state changes."""
         if self._compute is not None:
-            self._value, self._compute = self._compute(), None
+            self._value = self._compute()
+            self._compute = None
         return self._value
 
 
 def baseline_to_json(baseline: Baseline) -> list[Any]:
     """Baselines as plain values."""
     serials, values, free, kept = baseline
-    return [serials.tolist(), values.tolist(), free, *([sorted(kept.items())] if kept else [])]
+    content = [serials.tolist(), values.tolist(), free]
+    if kept:
+        content.append(sorted(kept.items()))
+    return content
 
 
 def baseline_from_json(content: list[Any]) -> Baseline:
@@ -56,8 +68,8 @@ def recorded(baseline: Recorded) -> Baseline | None:
     return baseline.get() if isinstance(baseline, RoundBaseline) else baseline
 
 
-# A pending decision, the explored arm, the arms it could choose from, and its baselines. A plain tuple, because every
-# decision makes one.
+# A pending decision, the explored arm, the arms it could choose from, and its baselines. A plain
+# tuple, because every decision makes one.
 Pending: TypeAlias = tuple[Decision, int, EligibleArms, Recorded]
 
 new_decision = tuple.__new__  # takes the kind and the fields; faster than the call of the kind
@@ -67,19 +79,16 @@ def make_decision(
     fields: tuple[str, int, Arm | None, Arm, float | None, float],
     guarded: tuple[Arm, str] | None,
     why: tuple[Any, ...] | None,
-    asked: LabelRequest | None,
+    label_request: LabelRequest | None,
 ) -> Decision:
-    """A decision, perhaps with what the policy drew and the guardrail's name, `Contexts.why`, or about its label."""
-    if guarded is None and why is None and asked is None:
+    """A decision, perhaps with what the policy drew and the guardrail's name, `Contexts.why`, or
+    about its label.
+    """
+    if guarded is None and why is None and label_request is None:
         return new_decision(Decision, fields)
-    decision: Any = new_decision(GuardedDecision if why is None else ContextualDecision, fields)
-    if why is not None:
-        decision._why = why
-    decision._label_request = asked
-    if guarded is not None:
-        decision._drawn, decision._guard = guarded
-    made: Decision = decision
-    return made
+    if why is None:
+        return GuardedDecision.from_fields(fields, guarded, label_request)
+    return ContextualDecision.from_fields(fields, guarded, label_request, why)
 
 
 def checked_label_request(content: Any) -> LabelRequest:
@@ -102,13 +111,16 @@ class PendingDecisions(tuple[Decision, ...]):
     @classmethod
     def of(cls, pending_store: "PendingStore") -> "PendingDecisions":
         """The decisions that a learner waits for now."""
-        found = cls(each[0] for each in pending_store.decisions.values())
-        found.forgotten = pending_store.forgotten
-        return found
+        decisions = cls(pending[0] for pending in pending_store.decisions.values())
+        decisions.forgotten = pending_store.forgotten
+        return decisions
 
 
 class PendingStore:
-    """The pending decisions of one learner, oldest first. Beyond the limit the oldest is forgotten."""
+    """The pending decisions of one learner, oldest first.
+
+    Beyond the limit the oldest is forgotten.
+    """
 
     def __init__(self, tag: str, limit: int) -> None:
         self.tag = tag  # keeps the ids of one learner apart from another's
@@ -135,10 +147,27 @@ class PendingStore:
             return pending
         raise FeedbackError(f"decision {shown(key)}: {self._why_unknown(key, pending)}")
 
+    def add(self, pending: Pending) -> None:
+        """Wait for the feedback of a decision, if there is room for one more."""
+        self.decisions[pending[0].id] = pending
+        self.made += 1
+
+    def replace(self, oldest: list[str], newest: list[Pending]) -> None:
+        """Forget the decisions with these ids, and wait for the feedback of others."""
+        for pending in newest:
+            self.decisions[pending[0].id] = pending
+        for key in oldest:
+            del self.decisions[key]
+        self.made += len(newest)
+        self.forgotten += len(oldest)
+
     def with_arm(self, newcomer: int) -> "PendingStore":
-        """A copy that knows that arms from this serial on are new: decisions made so far could not choose them."""
+        """A copy that knows that arms from this serial on are new: decisions made so far could not
+        choose them.
+        """
         copy = PendingStore(self.tag, self.limit)
-        copy.made, copy.forgotten = self.made, self.forgotten
+        copy.made = self.made
+        copy.forgotten = self.forgotten
         copy.decisions = {
             name: (decision, arm, newcomer if eligible is None else eligible, baseline)
             for name, (decision, arm, eligible, baseline) in self.decisions.items()
@@ -160,7 +189,10 @@ class PendingStore:
         return "was never made by this learner; give a decision that decide() or explore() returned"
 
     def to_json(self) -> dict[str, Any]:
-        """Everything but the limit as plain values. Decisions with the same baselines share them there."""
+        """Everything but the limit as plain values.
+
+        Decisions with the same baselines share them there.
+        """
         shared, which = self.shared_baselines()
         decisions = [pending[0] for pending in self.decisions.values()]
         rows = []
@@ -173,31 +205,33 @@ class PendingStore:
             "tag": self.tag,
             "made": self.made,
             "forgotten": self.forgotten,
-            "baselines": [baseline_to_json(each) for each in shared],
+            "baselines": [baseline_to_json(baseline) for baseline in shared],
             "pending": rows,
         }
         guarded = {
-            each.id: [each.drawn, each.guard] for each in decisions if each.guard is not None
+            decision.id: [decision.drawn, decision.guard]
+            for decision in decisions
+            if decision.guard is not None
         }
         if guarded:
             content["guarded"] = guarded
-        asked = {
-            each.id: list(each.label_request)
-            for each in decisions
-            if each.label_request is not None
+        label_requests = {
+            decision.id: list(decision.label_request)
+            for decision in decisions
+            if decision.label_request is not None
         }
-        if asked:
-            content["asked"] = asked
+        if label_requests:
+            content["asked"] = label_requests
         return content
 
     def shared_baselines(self) -> tuple[list[Baseline], list[int | None]]:
         """The baselines that differ, and which of them each decision has.
 
-        They tell nothing of how decisions came to have them: in one object, in several after a restart, or in one that
-        also keeps numbers for decisions that had their feedback.
+        They tell nothing of how decisions came to have them: in one object, in several after a
+        restart, or in one that also keeps numbers for decisions that had their feedback.
         """
         places: dict[Any, int] = {}
-        known: dict[int, int] = {}
+        place_of: dict[int, int] = {}
         shared: list[Baseline] = []
         which: list[int | None] = []
         for decision, explored, _, held in self.decisions.values():
@@ -205,7 +239,7 @@ class PendingStore:
             if baseline is None:
                 which.append(None)
                 continue
-            place = known.get(id(baseline))
+            place = place_of.get(id(baseline))
             if place is None:
                 serials, values, free, kept = baseline
                 same: Any = decision.round, serials.tobytes(), values.tobytes(), free, bool(kept)
@@ -215,7 +249,7 @@ class PendingStore:
                         explored,
                         tuple(kept[explored]),
                     )  # of this decision, such as its context
-                place = known[id(baseline)] = places.setdefault(same, len(shared))
+                place = place_of[id(baseline)] = places.setdefault(same, len(shared))
                 if place == len(shared):
                     shared.append((serials, values, free, {}))
             for key in (decision.id, explored):
@@ -228,19 +262,20 @@ class PendingStore:
     def from_json(cls, content: dict[str, Any], limit: int) -> "PendingStore":
         """Restore the result of `to_json`."""
         pending_store = cls(content["tag"], limit)
-        pending_store.made, pending_store.forgotten = content["made"], content["forgotten"]
-        shared = [baseline_from_json(each) for each in content["baselines"]]
-        fields, guarded, asked = (
-            len(Decision._fields),
-            content.get("guarded", {}),
-            content.get("asked", {}),
-        )
+        pending_store.made = content["made"]
+        pending_store.forgotten = content["forgotten"]
+        shared = [baseline_from_json(baseline) for baseline in content["baselines"]]
+        fields = len(Decision._fields)
+        guarded = content.get("guarded", {})
+        label_requests = content.get("asked", {})
         for record in content["pending"]:
             key = record[0]
-            about = checked_label_request(asked[key]) if key in asked else None
-            decision = make_decision(record[:fields], guarded.get(key), None, about)
+            label_request = (
+                checked_label_request(label_requests[key]) if key in label_requests else None
+            )
+            decision = make_decision(record[:fields], guarded.get(key), None, label_request)
             arm, eligible, *place = record[fields:]
-            some = tuple(eligible) if isinstance(eligible, list) else eligible
+            eligible_arms = tuple(eligible) if isinstance(eligible, list) else eligible
             baseline = shared[place[0]] if place else None
-            pending_store.decisions[decision.id] = decision, arm, some, baseline
+            pending_store.decisions[decision.id] = decision, arm, eligible_arms, baseline
         return pending_store

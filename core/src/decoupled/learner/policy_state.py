@@ -24,8 +24,9 @@ MOST_SCRATCH = 20_000  # arms in the states for some of them; one state may have
 class PolicyState:
     """A policy's state, and the operations on it.
 
-    Arms are places here. The learner knows their names, and pending decisions their serials. A policy may have several
-    forms; `form` is the one for this number of arms, and `state` has its rows.
+    Arms are places here. The learner knows their names, and pending decisions their serials. A
+    policy may have several forms; `form` is the one for this number of arms, and `state` has its
+    rows.
     """
 
     def __init__(
@@ -55,8 +56,9 @@ class PolicyState:
         keeps = policy.contextual or self.has_baselines
         self.most_pending = max(MOST_KEPT // arms, 1) if keeps else MOST_ROUNDS
         self._any_baseline = self.baselines is not None and self.baselines.are_free
-        # The baselines of the decisions of this round, and the number of these decisions, or more if the baselines are
-        # computed. A decision whose feedback comes before the next leaves the object for the next round.
+        # The baselines of the decisions of this round, and the number of these decisions, or more
+        # if the baselines are computed. A decision whose feedback comes before the next leaves the
+        # object for the next round.
         self.shared: RoundBaseline | None = None
         self.sharing = 0
         self.contexts = contexts
@@ -64,13 +66,15 @@ class PolicyState:
             self.contexts = Contexts(cast(ContextualDefinition, policy), state, self.calls.init)
         # The pending decisions of the learner, and the places of the scalars that they keep.
         self.pending: dict[str, Pending] = {}
-        # The id of the decision whose scalars to keep are those of the state; empty if they may be of none.
+        # The id of the decision whose scalars to keep are those of the state; empty if they may be
+        # of none.
         self.kept_of = ""
         self.key_draws: KeyDraws | None = None
         self.everyone = np.arange(arms)
         # A state for each number of arms that decisions choose from, which is filled anew for each.
         self._scratch: dict[int, tuple[Restriction, PolicyState]] = {}
-        # Of the last decision among some arms: those that it could choose, and a mask of the others.
+        # Of the last decision among some arms: those that it could choose, and a mask of the
+        # others.
         self._last_away: tuple[EligibleArms, NDArray[np.bool_]] = (None, np.zeros(arms, np.bool_))
         # The rows that are charged where an arm was not available.
         if policy.cumulative is not None:
@@ -94,11 +98,13 @@ class PolicyState:
         return int(self._numbers[OBSERVED]) + 1
 
     def count_events(self, made: int) -> None:
-        """Set the number of events after so many decisions: a draw that is no decision is no event."""
+        """Set the number of events, after so many decisions: other draws are no events."""
         self.state.scalars[EVENTS] = made + self.round - 1
 
     def restricted_to(self, part: Ints) -> "PolicyState":
-        """The policy with only these arms, until the next call of this; the learning rate stays that of all arms."""
+        """The policy with only these arms, until the next call of this; the learning rate stays
+        that of all arms.
+        """
         arms = len(part)
         if arms not in self._scratch:
             if sum(self._scratch) + arms > MOST_SCRATCH:
@@ -146,14 +152,18 @@ class PolicyState:
         return self.key_draws
 
     def share_baseline(self) -> Recorded:
-        """The baselines of a decision among all arms that is made now. Decisions of the same round share them."""
+        """The baselines of a decision among all arms that is made now. Decisions of the same round
+        share them.
+        """
         if self.shared is None:
             self.shared = RoundBaseline(self._own_baseline)
         self.sharing += 1
         return self.shared
 
     def read_baseline(self, part: Ints, scratch: "PolicyState") -> Baseline | None:
-        """The baselines of a decision among some arms, None if all are 0. Unavailable arms have none."""
+        """The baselines of a decision among some arms, None if all are 0. Unavailable arms have
+        none.
+        """
         within, values = scratch.own_baselines().read(scratch.state)
         return self._known(part[within], values)
 
@@ -170,7 +180,9 @@ class PolicyState:
         return self._known(*self.own_baselines().read(self.state))
 
     def record_baselines(self) -> None:
-        """Compute the baselines of this round's decisions, before the state changes or because several share them."""
+        """Compute the baselines of this round's decisions, before the state changes or because
+        several share them.
+        """
         if self.contexts is not None:
             self.contexts.derive()
             return
@@ -190,7 +202,9 @@ class PolicyState:
                     baseline[3][decision.id] = self._prepared(decision.id, serial)
 
     def _prepared(self, key: str, serial: int) -> list[float]:
-        """What the decision with this id, made in this round, keeps of the state if it explores an arm."""
+        """What the decision with this id, made in this round, keeps of the state if it explores an
+        arm.
+        """
         place, scalars = self.serials.place(serial), self.state.scalars
         self.kept_of = ""
         now = scalars.item(EVENTS)
@@ -201,7 +215,9 @@ class PolicyState:
         return kept
 
     def _known(self, places: Ints, values: Floats) -> Baseline | None:
-        """Baselines as a pending decision keeps them: by serial, and without zeros if those are no baselines."""
+        """Baselines as a pending decision keeps them: by serial, and without zeros if those are no
+        baselines.
+        """
         if self._any_baseline:
             return None if len(values) == 0 else (self.serials.ids(places), values, True, {})
         found = np.flatnonzero(values)
@@ -212,7 +228,9 @@ class PolicyState:
     # Learning
 
     def settle(self, pending: Pending, loss: float) -> None:
-        """Learn from the feedback of a decision, which may have explored an arm that was retired since."""
+        """Learn from the feedback of a decision, which may have explored an arm that was retired
+        since.
+        """
         decision, serial, eligible, baseline = pending
         if (
             eligible is None and self.serials.kept is None
@@ -326,15 +344,17 @@ class PolicyState:
     def _current_baseline(self, eligible: EligibleArms) -> Baseline:
         """The baselines that the state has now, of the arms that a decision could choose.
 
-        Absent arms are charged the loss and must not get a baseline as well. Call this before they are: a baseline that
-        depends on the loss would bias the estimates.
+        Absent arms are charged the loss and must not get a baseline as well. Call this before they
+        are: a baseline that depends on the loss would bias the estimates.
         """
         places, values = self.own_baselines().read(self.state)
         chosen = ~self._was_away(eligible)[places]
         return self.serials.ids(places[chosen]), values[chosen], False, {}
 
     def _observe_removed_arm(self, weight: float, loss: float) -> None:
-        """Learn the loss of a retired arm: add it for this one observation, so that the round counts."""
+        """Learn the loss of a retired arm: add it for this one observation, so that the round
+        counts.
+        """
         self.record_baselines()
         arms = self.state.floats.shape[1]
         state = self._extended(1)
@@ -353,7 +373,9 @@ class PolicyState:
         return any(not np.array_equal(*rows) for rows in zip(one, two, strict=True))
 
     def _learned_with(self, weight: float) -> list[Any]:
-        """The learned rows of two new arms after one observation, which may only set a level, and two, which may restart."""
+        """The learned rows of two new arms after one observation, which may only set a level, and
+        two, which may restart.
+        """
         state, rows = self.layout.new_state(2), []
         self.entries.init(self.values, *state)
         for loss in (1.0, 0.0):
@@ -364,7 +386,9 @@ class PolicyState:
     # Adding and retiring arms
 
     def flush(self) -> None:
-        """Leave the round and the context at hand, because what is saved or copied must not depend on the last call."""
+        """Leave the round and the context at hand, because what is saved or copied must not depend
+        on the last call.
+        """
         self.record_baselines()
         if self.contexts is not None:
             self.contexts.leave()

@@ -1,9 +1,11 @@
 """A saved learner that moves to another home: a program, or an experiment of the decision service.
 
-What it has learned and its random stream move; pending decisions stay, because their feedback goes to the old home.
+What it has learned and its random stream move; pending decisions stay, because their feedback goes
+to the old home.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,7 +28,9 @@ from .saving import as_text as as_text
 
 
 class Saved(NamedTuple):
-    """A summary of a saved learner. `risk` and `drift` are None if it is not watched, and `labels` if it has none.
+    """A summary of a saved learner.
+
+    `risk` and `drift` are None if it is not watched, and `labels` if it has none.
 
     >>> import decoupled as dc
     >>> saved = described(dc.FTPL().start(arms=["a", "b"], seed=7).to_json())
@@ -44,7 +48,8 @@ class Saved(NamedTuple):
 
 
 def described(text: str | bytes) -> Saved:
-    """Read a saved learner without starting it, which may have to compile its policy; `StateError` if it is damaged.
+    """Read a saved learner without starting it, which may have to compile its policy; `StateError`
+    if it is damaged.
 
     >>> import decoupled as dc
     >>> described(dc.Ladder().start(arms=2, seed=7).to_json()).policy["name"]
@@ -57,14 +62,15 @@ def described(text: str | bytes) -> Saved:
         watch = content.get("watch", {}).get("sequences", {})
         names = content["arms"]
         arms = list(range(names)) if isinstance(names, int) else list(names)
-        known = watch.get("risk"), watch.get("drift"), content.get("labels", {}).get("rules")
-        return Saved(content["policy"], arms, (low, high), rules, *known)
+        watched = watch.get("risk"), watch.get("drift"), content.get("labels", {}).get("rules")
+        return Saved(content["policy"], arms, (low, high), rules, *watched)
 
 
 def without_pending(text: str | bytes, max_pending: int, *, renumbered: bool = False) -> str:
     """The state of a learner without its pending decisions, with room for `max_pending` new ones.
 
-    `renumbered` numbers its arms anew. If some were retired, confidence sequences, which use the old numbers, are dropped.
+    `renumbered` numbers its arms anew. If some were retired, confidence sequences, which use the
+    old numbers, are dropped.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
@@ -101,8 +107,9 @@ def unseen_arms(learner: Learner) -> list[Arm]:
 
 # A learner as text, with its pending decisions apart from it, as columns
 #
-# It is for callers that keep every decision anyway, such as a service with a log: of a pending decision they need only what
-# its row does not have. A hundred thousand of them are written and read in a fraction of the time of `to_json`.
+# It is for callers that keep every decision anyway, such as a service with a log: of a pending
+# decision they need only what its row does not have. A hundred thousand of them are written and
+# read in a fraction of the time of `to_json`.
 
 
 _NONE = -1  # no baseline
@@ -110,7 +117,9 @@ _FIELDS = len(Decision._fields) - 1
 
 
 def place_in_stream(learner: Learner) -> bytes:
-    """The position in the random stream. A log that has it for each decision can be checked draw by draw.
+    """The position in the random stream.
+
+    A log that has it for each decision can be checked draw by draw.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=3, seed=7)
@@ -122,9 +131,11 @@ def place_in_stream(learner: Learner) -> bytes:
 
 
 def to_columns(learner: Learner) -> tuple[dict[str, Any], Callable[[], dict[str, Any]]]:
-    """The learner without its pending decisions, and a function for what these have beyond the fields of `Decision`.
+    """The learner without its pending decisions, and a function for what these have beyond the
+    fields of `Decision`.
 
-    Both are copies, for later and for other threads. The first is for `as_text`, which takes longer if there are many arms.
+    Both are copies, for later and for other threads. The first is for `as_text`, which takes longer
+    if there are many arms.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=["a", "b"], seed=7)
@@ -147,33 +158,36 @@ def _columns_of(parts: Parts) -> tuple[dict[str, Any], Callable[[], dict[str, An
     bare.forgotten = store.forgotten
     full = PendingStore(store.tag, store.limit)
     full.decisions = store.decisions.copy()
-    return to_content(parts._replace(pending_store=bare)), partial(_columns_of_pending, full)
+    return to_content(replace(parts, pending_store=bare)), partial(_columns_of_pending, full)
 
 
 def _columns_of_pending(pending_store: PendingStore) -> dict[str, Any]:
     start = len(pending_store.tag) + 1
     shared, which = pending_store.shared_baselines()
     pending = list(pending_store.decisions.values())
-    asked = [each[0].label_request for each in pending]
-    with_labels = bool(asked) and asked[0] is not None
+    label_requests = [entry[0].label_request for entry in pending]
+    with_labels = bool(label_requests) and label_requests[0] is not None
     columns: dict[str, Any] = {
         "numbers": pack_ints(
             np.array([int(key[start:]) for key in pending_store.decisions], np.int64)
         ),
-        "arms": pack_ints(np.array([each[1] for each in pending], np.int64)),
-        "covered": [(place, each[2]) for place, each in enumerate(pending) if each[2] is not None],
-        "baselines": [baseline_to_json(each) for each in shared],
+        "arms": pack_ints(np.array([entry[1] for entry in pending], np.int64)),
+        "covered": [
+            (place, entry[2]) for place, entry in enumerate(pending) if entry[2] is not None
+        ],
+        "baselines": [baseline_to_json(baseline) for baseline in shared],
         "baseline": pack_ints(
-            np.array([_NONE if each is None else each for each in which], np.int64)
+            np.array([_NONE if place is None else place for place in which], np.int64)
         ),
     }
     if with_labels:
-        columns["asked"] = pack_floats(np.array(asked, np.float64).ravel())
+        columns["asked"] = pack_floats(np.array(label_requests, np.float64).ravel())
     return columns
 
 
 def from_columns(text: str, columns: dict[str, Any], chosen: Iterable[Sequence[Any]]) -> Learner:
-    """Restore the result of `to_columns`, the first as text; `chosen` has the fields of each pending decision after its id.
+    """Restore the result of `to_columns`, the first as text; `chosen` has the fields of each
+    pending decision after its id.
 
     The arm that the policy drew and the guardrail that replaced it may follow.
 
@@ -194,25 +208,23 @@ def _restore_pending(
     pending_store = parts.pending_store
     contexts = parts.policy_state.contexts
     with restoring("state of its pending decisions", "give what was written"):
-        shared: list[Any] = [baseline_from_json(each) for each in columns["baselines"]]
+        shared: list[Any] = [baseline_from_json(baseline) for baseline in columns["baselines"]]
         shared.append(None)  # the place of _NONE
         eligible = {
             place: tuple(x) if isinstance(x, list) else x for place, x in columns["covered"]
         }
         numbers = unpack_ints(columns["numbers"]).tolist()
-        asked: list[LabelRequest | None] = [None] * len(numbers)
+        label_requests: list[LabelRequest | None] = [None] * len(numbers)
         if "asked" in columns:
-            known = unpack_floats(columns["asked"]).reshape(-1, 4).tolist()
-            asked = [checked_label_request(each) for each in known]
-        arms, baselines = (
-            unpack_ints(columns["arms"]).tolist(),
-            unpack_ints(columns["baseline"]).tolist(),
-        )
-        rest = zip(numbers, arms, baselines, asked, chosen, strict=True)
-        for place, (number, arm, baseline, about, fields) in enumerate(rest):
+            rows = unpack_floats(columns["asked"]).reshape(-1, 4).tolist()
+            label_requests = [checked_label_request(row) for row in rows]
+        arms = unpack_ints(columns["arms"]).tolist()
+        baselines = unpack_ints(columns["baseline"]).tolist()
+        entries = zip(numbers, arms, baselines, label_requests, chosen, strict=True)
+        for place, (number, arm, baseline, label_request, fields) in enumerate(entries):
             name = f"{pending_store.tag}-{number}"
             guarded: Any = fields[_FIELDS:] if len(fields) > _FIELDS else None
-            decision = make_decision((name, *fields[:_FIELDS]), guarded, None, about)
+            decision = make_decision((name, *fields[:_FIELDS]), guarded, None, label_request)
             if contexts is not None:
                 contexts.check(shared[baseline])
             pending_store.decisions[name] = decision, arm, eligible.get(place), shared[baseline]
@@ -238,7 +250,7 @@ def _diagnostics_of(parts: Parts) -> dict[str, float]:
     policy_state = parts.policy_state
     names = policy_state.layout.all_scalars
     scalars = policy_state.state.scalars[: len(names)].tolist()
-    found = dict(zip(names, scalars, strict=True))
+    numbers = dict(zip(names, scalars, strict=True))
     for rung, weight in policy_state.form.rung_weights(policy_state.state).items():
-        found[f"weight of {rung}"] = weight
-    return found
+        numbers[f"weight of {rung}"] = weight
+    return numbers

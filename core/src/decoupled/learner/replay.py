@@ -14,7 +14,9 @@ from .losses import LossRange
 from .policy_state import PolicyState
 
 RecordLike: TypeAlias = Sequence[Any] | Mapping[Any, Any]
-"""A row of a log: (explored arm, propensity, loss), or a mapping with the keys "explore", "propensity" and "loss"."""
+"""A row of a log: (explored arm, propensity, loss), or a mapping with the keys "explore",
+"propensity" and "loss".
+"""
 
 CALLER = 5  # the frames from `warnings.warn` to whoever called `Learner.replay`
 _NAMED = 10  # how many arms a warning names
@@ -24,7 +26,8 @@ _KEYS = {"explore", "propensity", "loss"}
 class Record(NamedTuple):
     """A record of a log: the place of an arm, its weight, and its loss on a scale from 0 to 1.
 
-    If it was judged, the loss is the label, None if there is none, and `rho` the probability with which there was to be one.
+    If it was judged, the loss is the label, None if there is none, and `rho` the probability with
+    which there was to be one.
     """
 
     arm: int
@@ -33,6 +36,13 @@ class Record(NamedTuple):
     context: Context | None = None
     judged: float | None = None
     rho: float = 1.0
+
+
+class LogToReplay(NamedTuple):
+    """The records of a log as a user gave them, and whether propensities of 1 alone are refused."""
+
+    records: list[Any]
+    must_be_randomised: bool
 
 
 def listed_records(records: Iterable[Any]) -> list[Any]:
@@ -61,13 +71,13 @@ def check_randomised(records: list[Record], arms: ArmNames, policy_state: Policy
         else f"all {len(records)} propensities are 1"
     )
     problem = (
-        f"records: {what}, with {len(arms)} arms: nothing was left to chance, so the estimate of an arm would "
-        "show how seldom it was tried, and an arm never tried would seem the best"
+        f"records: {what}, with {len(arms)} arms: nothing was left to chance, so the estimate of "
+        "an arm would show how seldom it was tried, and an arm never tried would seem the best"
     )
     remedy = (
-        "give the probability with which each arm was explored; if there was none, start without this log "
-        "(docs: In operation, A log without propensities); if every arm was seen in every round, pass "
-        "unrandomised=True"
+        "give the probability with which each arm was explored; if there was none, start without "
+        "this log (docs: In operation, A log without propensities); if every arm was seen in every "
+        "round, pass unrandomised=True"
     )
     raise ParameterError(Message(problem, remedy))
 
@@ -81,9 +91,9 @@ def warn_of_unseen(records: list[Record], arms: ArmNames, policy_state: PolicySt
     if unseen.any():
         names = [arms.names[place] for place in np.flatnonzero(unseen).tolist()]
         listed = ", ".join(repr(name) for name in names[:_NAMED])
-        rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         one = len(names) == 1
-        never = f"arm {listed} never occurs" if one else f"arms {listed}{rest} never occur"
+        never = f"arm {listed} never occurs" if one else f"arms {listed}{more} never occur"
         has, may, it = ("has", "it may", "it") if one else ("have", "they may", "them")
         problem = f"records: {never} and {has} no loss on record, so {may} be exploited at once"
         remedy = f"start without {it}, replay, then bring {it} in with add_arms()"
@@ -95,16 +105,20 @@ def checked_record(
     record: Any,
     arms: ArmNames,
     losses: LossRange,
-    labelled: bool,
     contexts: Contexts | None,
+    *,
+    labelled: bool,
 ) -> Record:
-    """Check a record; a learner with labels takes one that was judged, and a contextual policy its context."""
-    known: Mapping[Any, Any] = record if isinstance(record, Mapping) else {}
-    judged = known.get("judged") if labelled else None
+    """Check a record.
+
+    A learner with labels takes one that was judged, and a contextual policy its context.
+    """
+    fields: Mapping[Any, Any] = record if isinstance(record, Mapping) else {}
+    judged = fields.get("judged") if labelled else None
     if judged is not None:
-        record = {"loss": None, **known}
+        record = {"loss": None, **fields}
     arm, propensity, loss = _parts(place, record)
-    context = known.get("context")
+    context = fields.get("context")
     if is_missing(propensity):
         raise _no_propensity(f"records[{place}].propensity = {shown(propensity)}: is missing")
     chance = as_float(propensity)
@@ -113,15 +127,16 @@ def checked_record(
         remedy = "log the probability with which the arm was explored"
         raise ParameterError.of(f"records[{place}].propensity", propensity, rule, remedy)
     try:
-        found, weight = arms.place(arm), 1.0 / chance
+        place_of_arm = arms.place(arm)
+        weight = 1.0 / chance
         if contexts is not None:
             contexts.encoder.encode(context, new=False)
         if judged is None:
             missing = "leave out records without a loss"
-            return Record(found, weight, losses.scaled_as("loss", loss, missing), context)
+            return Record(place_of_arm, weight, losses.scaled_as("loss", loss, missing), context)
         said = losses.scaled_as("judged", judged)
         label = None if loss is None else losses.scaled_as("loss", loss)
-        return Record(found, weight, label, context, said, _label_probability(known))
+        return Record(place_of_arm, weight, label, context, said, _label_probability(fields))
     except (ArmError, LossError, ParameterError) as error:
         raise error.within(f"records[{place}]") from None
 
@@ -156,7 +171,8 @@ def _parts(place: int, record: Any) -> tuple[Any, Any, Any]:
 
 
 def _no_propensity(problem: str) -> ParameterError:
-    why = "a log without propensities cannot be replayed (docs: In operation, A log without propensities)"
+    where = "docs: In operation, A log without propensities"
+    why = f"a log without propensities cannot be replayed ({where})"
     return ParameterError(
         Message(problem, f"log the probability with which the arm was explored; {why}")
     )

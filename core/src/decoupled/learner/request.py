@@ -12,19 +12,19 @@ AvailableArms: TypeAlias = list[object] | None
 
 @dataclass(slots=True)
 class Request:
-    """What decisions are asked for. The arguments were checked, except the context, the advice and the names of arms.
+    """What decisions are asked for.
+
+    The arguments were checked, except the context, the advice and the names of arms.
 
     Attributes:
-        count: how many decisions to make.
         context: what is known of the request.
         advice: what each adviser would exploit.
         available: the names of the arms to choose from; None for all.
         key: the text of a key, which draws the arm to exploit.
         served: the arm that a key was served, in place of the key.
-        is_exploiting: whether the decisions name an arm to exploit too.
+        is_exploiting: whether decisions name an arm to exploit too.
     """
 
-    count: int = 1
     context: Context | None = None
     advice: Advice | None = None
     available: AvailableArms = None
@@ -34,4 +34,4 @@ class Request:
 
 
 ANYTHING = Request()
-"""One decision of which nothing is asked. It never changes."""
+"""A request of which nothing is known, for any arm. It never changes."""

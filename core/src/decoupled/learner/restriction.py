@@ -1,4 +1,6 @@
-"""A state of its own for some of the arms, which is filled anew for every request that may choose from so many."""
+"""A state of its own for some of the arms, which is filled anew for every request that may choose
+from so many.
+"""
 
 import numpy as np
 
@@ -7,7 +9,8 @@ from ..kernels.state import PERIOD, Layout, State
 
 
 class Restriction:
-    """Copies what a state has learned of some arms into a state that has room for so many, again and again.
+    """Copies what a state has learned of some arms into a state that has room for so many, again
+    and again.
 
     >>> layout = Layout(scalars=("level",), floats=("sums", "law"), learned=("level", "sums"))
     >>> state = layout.new_state(3)
@@ -65,7 +68,9 @@ class Restriction:
 
 
 def _in_rows(rows: Ints, places: Ints, arms: int) -> Ints:
-    """Where these places of some rows stand in an array of `arms` columns that is read row by row."""
+    """Where these places of some rows stand in an array of `arms` columns that is read row by
+    row.
+    """
     return (rows[:, None] * arms + places).ravel()
 
 

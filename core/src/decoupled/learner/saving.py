@@ -33,7 +33,9 @@ VERSION = 1
 
 
 def to_content(parts: Parts) -> dict[str, Any]:
-    """A copy of what a learner has learned, its pending decisions, random stream and settings: quick, for `as_text` later."""
+    """A copy of what a learner has learned, its pending decisions, random stream and settings:
+    quick, for `as_text` later.
+    """
     policy_state = parts.policy_state
     policy_state.flush()
     layout = policy_state.layout
@@ -67,7 +69,8 @@ def as_text(content: dict[str, Any]) -> str:
     """The result of `to_content` as text.
 
     >>> import decoupled as dc
-    >>> as_text(to_content(dc.FTPL().start(arms=2, seed=7)._parts))[:38]
+    >>> learner = dc.FTPL().start(arms=2, seed=7)
+    >>> as_text(learner.inspect(to_content))[:38]
     '{"format":"decoupled-learner","version'
     """
     learned = {name: _row(row) for name, row in content["learned"].items()}
@@ -75,11 +78,14 @@ def as_text(content: dict[str, Any]) -> str:
 
 
 def _row(values: Floats) -> list[float] | str:
-    """A number for each arm as JSON: a list, or if there are very many, a text that is read in no time."""
+    """A number for each arm as JSON: a list, or if there are very many, a text that is read in no
+    time.
+    """
     return values.tolist() if len(values) <= MOST_LISTED else pack_floats(values)
 
 
-# A learner from text. Nothing in the text is trusted, not even if its checksum is right: a program may have edited it
+# A learner from text. Nothing in the text is trusted, not even if its checksum is right: a program
+# may have edited it
 
 
 COUNTS = ("counts", "seen")  # how often something was seen, as floats
@@ -108,7 +114,8 @@ def restoring(
 
 
 def _restored(content: dict[str, Any], policy: Definition) -> Parts:
-    arms, losses = ArmNames.checked(content["arms"]), LossRange.checked(content["loss_range"])
+    arms = ArmNames.checked(content["arms"])
+    losses = LossRange.checked(content["loss_range"])
     state = _state(content, policy, len(arms))
     stream = np.zeros(2, np.uint64)
     stream[:] = [_whole("stream", int(word, 16), 0, 2**64 - 1) for word in content["stream"]]
@@ -121,26 +128,28 @@ def _restored(content: dict[str, Any], policy: Definition) -> Parts:
     guard.rules.check_arms(arms)
     for name in ("draws", "next_look"):
         _whole(name, getattr(guard, name), 0)
-    _check("released", guard.released, isinstance(guard.released, bool))
+    _check("released", guard.released, holds=isinstance(guard.released, bool))
     for place, (released, look) in guard.released_in.items():
-        _check("released_in", place, type(place) is int and isinstance(released, bool))
+        _check("released_in", place, holds=type(place) is int and isinstance(released, bool))
         _whole("released_in", look, 0)
     for segment, (next_look, ids) in guard.shown.items():
         is_whole = type(segment) is int and type(next_look) is int
-        _check("shown", segment, is_whole and all(type(each) is int for each in ids))
+        _check("shown", segment, holds=is_whole and all(type(serial) is int for serial in ids))
     law = guard.frozen
     if law is not None:
         _check(
-            "frozen", law, law.shape == (len(arms),) and bool(((law >= 0.0) & (law <= 1.0)).all())
+            "frozen",
+            law,
+            holds=law.shape == (len(arms),) and bool(((law >= 0.0) & (law <= 1.0)).all()),
         )
     policy_state = PolicyState(policy, state, stream, serials)
     if policy_state.contexts is not None:
         policy_state.contexts.restore(content["context"])
-        for each in pending_store.decisions.values():
-            policy_state.contexts.check(each[3])
+        for pending in pending_store.decisions.values():
+            policy_state.contexts.check(pending[3])
     labels = Labelling.from_json(content["labels"]) if "labels" in content else None
     watch = _watch(content, pending_store, serials.n_ever)
-    _check("watch", "its labels", watch is None or (watch.judge is None) == (labels is None))
+    _check("watch", "its labels", holds=watch is None or (watch.judge is None) == (labels is None))
     return Parts(arms, losses, policy_state, pending_store, guard, watch, labels)
 
 
@@ -152,34 +161,36 @@ def _state(content: dict[str, Any], policy: Definition, arms: int) -> State:
         raise StateError(f"state: {rule}; start anew and replay the log")
     rows = {name: _numbers(name, learned[name]) for name in layout.learned}
     for name, values in rows.items():  # before anything is made for so many arms
-        shape = (
-            (1,) if name in layout.scalars else (arms, arms) if name in layout.pairs else (arms,)
-        )
-        _check(name, f"{values.size} numbers", values.shape == shape)
+        shape: tuple[int, ...] = (arms,)
+        if name in layout.scalars:
+            shape = (1,)
+        elif name in layout.pairs:
+            shape = (arms, arms)
+        _check(name, f"{values.size} numbers", holds=values.shape == shape)
         counted = name in COUNTS or name in layout.ints or name in layout.pairs
-        _check(name, "a negative number", not counted or bool((values >= 0).all()))
+        _check(name, "a negative number", holds=not counted or bool((values >= 0).all()))
     secret = content["secret"]
     _check(
         "secret",
         secret,
-        isinstance(secret, float) and secret.is_integer() and 0.0 <= secret < 2.0**52,
+        holds=isinstance(secret, float) and secret.is_integer() and 0.0 <= secret < 2.0**52,
     )
     state = layout.new_state(arms, secret)
     whole = _whole("round", content["round"], 1)
     state.scalars[OBSERVED] = whole - 1
-    state.scalars[ROUND] = _remembered(content, whole, layout.forgets != NEVER_FORGETS)
+    state.scalars[ROUND] = _remembered(content, whole, forgets=layout.forgets != NEVER_FORGETS)
     for name, values in rows.items():
         layout.row(state, name)[:] = values
     return state
 
 
-def _remembered(content: dict[str, Any], whole: int, forgets: bool) -> float:
+def _remembered(content: dict[str, Any], whole: int, *, forgets: bool) -> float:
     """The round of the policy, which is below the learner's `whole` round if it forgets."""
     remembered = content["remembered_round"]
     sound = isinstance(remembered, float) and (
         1.0 <= remembered <= whole if forgets else remembered == whole
     )
-    _check("remembered_round", remembered, sound)
+    _check("remembered_round", remembered, holds=sound)
     return float(remembered)
 
 
@@ -189,7 +200,9 @@ def _serials(content: dict[str, Any], arms: int) -> Serials:
     n_ever, kept = content["serials"]
     places = np.array(kept, np.int64)
     _check(
-        "serials", kept, places.shape == (arms,) and bool((np.diff(places, prepend=-1) > 0).all())
+        "serials",
+        kept,
+        holds=places.shape == (arms,) and bool((np.diff(places, prepend=-1) > 0).all()),
     )
     return Serials(_whole("serials", n_ever, int(places[-1]) + 1), places)
 
@@ -197,51 +210,51 @@ def _serials(content: dict[str, Any], arms: int) -> Serials:
 def _check_waiting(
     pending_store: PendingStore, content: dict[str, Any], now: int, n_ever: int
 ) -> None:
-    _check("tag", pending_store.tag, isinstance(pending_store.tag, str))
+    _check("tag", pending_store.tag, holds=isinstance(pending_store.tag, str))
     for name in ("made", "forgotten"):
         _whole(name, content[name], 0)
     _check(
         "pending",
         "its ids",
-        len(pending_store.decisions) == len(content["pending"]) <= pending_store.limit,
+        holds=len(pending_store.decisions) == len(content["pending"]) <= pending_store.limit,
     )
     for serials, values, free, *kept in content["baselines"]:
         _check(
             "baselines",
             serials,
-            all(_whole("baselines", each, 0, n_ever - 1) >= 0 for each in serials),
+            holds=all(_whole("baselines", serial, 0, n_ever - 1) >= 0 for serial in serials),
         )
-        _check("baselines", values, _numbers("baselines", values).shape == (len(serials),))
-        _check("baselines", free, isinstance(free, bool) or free == LAW)
+        _check("baselines", values, holds=_numbers("baselines", values).shape == (len(serials),))
+        _check("baselines", free, holds=isinstance(free, bool) or free == LAW)
         for key, numbers in (
             kept[0] if kept else ()
         ):  # by the id of the decision, or by its explored arm
             _check(
                 "baselines",
                 key,
-                isinstance(key, str) or _whole("baselines", key, 0, n_ever - 1) >= 0,
+                holds=isinstance(key, str) or _whole("baselines", key, 0, n_ever - 1) >= 0,
             )
-            _check("baselines", numbers, _numbers("baselines", numbers).ndim == 1)
+            _check("baselines", numbers, holds=_numbers("baselines", numbers).ndim == 1)
     for pending in pending_store.decisions.values():
         _check_pending(pending, now, n_ever)
 
 
 def _check_pending(pending: Pending, now: int, n_ever: int) -> None:
     decision, serial, eligible, _ = pending
-    _check("pending", decision.id, isinstance(decision.id, str))
+    _check("pending", decision.id, holds=isinstance(decision.id, str))
     _whole("pending", decision.round, 1, now)
     check_number("pending", decision.weight, "choose another", above=0.0)
     if decision.propensity is not None:
-        _check("pending", decision.propensity, 0.0 < decision.propensity <= 1.0)
+        _check("pending", decision.propensity, holds=0.0 < decision.propensity <= 1.0)
     _whole("pending", serial, 0, n_ever - 1)
     if isinstance(eligible, tuple):
         _check(
             "pending",
             eligible,
-            serial in [_whole("pending", each, 0, n_ever - 1) for each in eligible],
+            holds=serial in [_whole("pending", arm, 0, n_ever - 1) for arm in eligible],
         )
     elif eligible is not None:
-        _check("pending", eligible, serial < _whole("pending", eligible, 1, n_ever))
+        _check("pending", eligible, holds=serial < _whole("pending", eligible, 1, n_ever))
 
 
 def _watch(content: dict[str, Any], pending_store: PendingStore, n_ever: int) -> "Watch | None":
@@ -250,37 +263,39 @@ def _watch(content: dict[str, Any], pending_store: PendingStore, n_ever: int) ->
     from .watch import Watch
 
     watch = Watch.from_json(content["watch"])
-    for each in watch.all_sequences():
-        _check("watch", each, each.count == n_ever)
+    for sequences in watch.all_sequences():
+        _check("watch", sequences, holds=sequences.count == n_ever)
     # Not those that are pending here: columns bring these later.
-    _check("watch", "its decisions", all(isinstance(key, str) for key in watch.before))
+    _check("watch", "its decisions", holds=all(isinstance(key, str) for key in watch.before))
     places = [*(watch.segments or {}), *(watch.trials or {})]
-    _check("watch", "its segments", all(type(place) is int for place in places))
-    _check("watch", watch.weighs, isinstance(watch.weighs, bool))
+    _check("watch", "its segments", holds=all(type(place) is int for place in places))
+    _check("watch", watch.weighs, holds=isinstance(watch.weighs, bool))
     checked_patience(watch.patience)
     checked_patience(watch.label_patience)
     for key, count in watch.later.items():
-        _check("watch", key, isinstance(key, str) and type(count) is int and count >= 0)
+        _check("watch", key, holds=isinstance(key, str) and type(count) is int and count >= 0)
     watch.made = pending_store.made
-    _check("watch", watch.expired, watch.expired is None or 0.0 <= watch.expired <= 1.0)
+    _check("watch", watch.expired, holds=watch.expired is None or 0.0 <= watch.expired <= 1.0)
     for key, seen in watch.queue.items():
-        _check("watch", key, isinstance(key, str) and (seen is None or _is_kept(seen, n_ever)))
-    for key, ((loss, position), *rest) in watch.judgements.items():
-        known = [loss, *(0.5 if each is None else each for each in rest)]
-        holds = all(0.0 <= each <= 1.0 for each in known) and (
+        _check(
+            "watch", key, holds=isinstance(key, str) and (seen is None or _is_kept(seen, n_ever))
+        )
+    for key, ((loss, position), *others) in watch.judgements.items():
+        losses = [loss, *(0.5 if value is None else value for value in others)]
+        holds = all(0.0 <= value <= 1.0 for value in losses) and (
             position is None or -1.0 <= position <= 1.0
         )
-        _check("watch", key, isinstance(key, str) and holds)
+        _check("watch", key, holds=isinstance(key, str) and holds)
     return watch
 
 
 def _is_kept(seen: "Observation", n_ever: int) -> bool:
-    explore, weight, loss, exploit, some, law, rho, label = seen
-    arms = some if isinstance(some, tuple) else (len(some or ()) - 1,)
+    explore, weight, loss, exploit, available, law, rho, label = seen
+    arms = available if isinstance(available, tuple) else (len(available or ()) - 1,)
     all_arms = (explore, 0 if exploit is None else exploit, *arms)
     return (
         all(type(arm) is int and 0 <= arm < n_ever for arm in all_arms)
-        and explore in (some or ())
+        and explore in (available or ())
         and (weight is None or 0.0 < weight < 1e100)
         and (math.isnan(loss) or 0.0 <= loss <= 1.0)
         and 0.0 < rho <= 1.0
@@ -295,17 +310,19 @@ def _is_kept(seen: "Observation", n_ever: int) -> bool:
 def _numbers(name: str, row: Any) -> Any:
     values = unpack_floats(row) if isinstance(row, str) else np.array(row)
     _check(
-        name, "its numbers", values.dtype.kind in "fiu" and bool((np.abs(values) < LARGEST).all())
+        name,
+        "its numbers",
+        holds=values.dtype.kind in "fiu" and bool((np.abs(values) < LARGEST).all()),
     )
     return values
 
 
 def _whole(name: str, value: object, low: int, high: int = MOST_ROUNDS) -> int:
     number = whole_number(name, value, low, "it was changed")
-    _check(name, value, number <= high)
+    _check(name, value, holds=number <= high)
     return number
 
 
-def _check(name: str, value: object, holds: bool) -> None:
+def _check(name: str, value: object, *, holds: bool) -> None:
     if not holds:
         raise ParameterError.of(name, value, "cannot be", "it was changed")

@@ -26,8 +26,9 @@ _SALT = secrets.token_bytes(32)
 def randomness(seed: object) -> tuple[Words, str]:
     """A random stream, and a tag that makes the decision ids of different learners differ.
 
-    The tag is public. If it depended only on the seed, anyone who sees an id could try likely seeds until one fits,
-    and would know every draw. So it also depends on a random secret of this process.
+    The tag is public. If it depended only on the seed, anyone who sees an id could try likely seeds
+    until one fits, and would know every draw. So it also depends on a random secret of this
+    process.
 
     >>> stream, tag = randomness(7)
     >>> stream.tolist() == randomness(7)[0].tolist(), len(tag)
@@ -50,7 +51,9 @@ def hashed(text: str) -> float:
 
 
 Key: TypeAlias = str | int
-"""A session, a user or anything else that should keep its arm. A whole number is the same key as its digits."""
+"""A session, a user or anything else that should keep its arm. A whole number is the same key as
+its digits.
+"""
 
 
 def key_text(key: object) -> str:
@@ -87,7 +90,9 @@ def encoded(key: str) -> bytes:
 
 
 class KeyedCalls(NamedTuple):
-    """Machine code from a key to an arm: its text and where that is, the hash of it, and the arm of the hash."""
+    """Machine code from a key to an arm: its text and where that is, the hash of it, and the arm of
+    the hash.
+    """
 
     text: Any
     address: int
@@ -96,21 +101,27 @@ class KeyedCalls(NamedTuple):
 
 
 class KeyDraws:
-    """Draws the arms of keys for a running policy in its form for these arms; its arrays stay where they are."""
+    """Draws the arms of keys for a running policy in its form for these arms; its arrays stay where
+    they are.
+    """
 
     def __init__(self, form: Definition, state: State, serials: Ints) -> None:
-        self._form, self._state, self._serials = form, state, serials
+        self._form = form
+        self._state = state
+        self._serials = serials
         self._secret = state.scalars.item(SECRET)
         self._calls = self._prepared()
 
     def _prepared(self) -> KeyedCalls | None:
-        """The machine code, bound to the state; None if some of it does not ship, or the law is not in the state."""
+        """The machine code, bound to the state; None if some of it does not ship, or the law is not
+        in the state.
+        """
         if self._form.coupled or not self._form.keyed_in_place:
             return None
         draw = self._form.keyed(self._state)
         # Under a debugger they are plain functions.
         hashing, serving = (
-            getattr(each, "shipped", lambda: None)() for each in (key_word, draw.function)
+            getattr(function, "shipped", lambda: None)() for function in (key_word, draw.function)
         )
         if hashing is None or serving is None:
             return None

@@ -20,7 +20,8 @@ class Subset(NamedTuple):
 
 
 class Subsets:
-    """Finds the arms of a request. The last answer is kept: most requests name the same arms as the one before.
+    """Finds the arms of a request. The last answer is kept: most requests name the same arms as the
+    one before.
 
     Make another one when the arms, or those that are `down`, change.
 

@@ -1,7 +1,8 @@
 """What a watched learner keeps: confidence sequences, and the decisions that are not in them yet.
 
-Evidence is added in the order of decisions. Were it added as feedback comes, it would be wrong for arms whose feedback is
-late in a way that depends on the arm or its loss: what has come by some moment is then no fair sample.
+Evidence is added in the order of decisions. Were it added as feedback comes, it would be wrong for
+arms whose feedback is late in a way that depends on the arm or its loss: what has come by some
+moment is then no fair sample.
 """
 
 import math
@@ -37,62 +38,73 @@ class Watch:
     def __init__(
         self,
         sequences: Sequences,
-        weighs: bool,
         patience: int = PATIENCE,
         expired: float | None = None,
+        *,
+        weighs: bool,
     ) -> None:
         self.sequences = sequences
-        # Whether the policy learns from weights. If so, a weight estimates 1 / propensity where that is not known, and
-        # every available arm has a chance to be explored.
+        # Whether the policy learns from weights. If so, a weight estimates 1 / propensity where
+        # that is not known, and every available arm has a chance to be explored.
         self.weighs = weighs
-        # After so many newer decisions, one without feedback counts with this loss, or is left out if that is None.
+        # After so many newer decisions, one without feedback counts with this loss, or is left out
+        # if that is None.
         self.patience, self.expired = patience, expired
         self.label_patience = patience  # the same for one that was judged and awaits its label
-        # Whether a decision also waits for those of its batch that were made after it: all of a batch are made before any of
-        # them can have its loss. And how many these are, by its id.
+        # Whether a decision also waits for those of its batch that were made after it: all of a
+        # batch are made before any of them can have its loss. And how many these are, by its id.
         self.spares_batches = False
         self.later: dict[str, int] = {}
         self.serials: dict[Arm | None, int | None] = {}  # by the names of the arms
-        # Decisions of this watch that are not in the sequences yet, oldest first. The loss of one that is not observed is
-        # NaN, and one that is given up is None.
+        # Decisions of this watch that are not in the sequences yet, oldest first. The loss of one
+        # that is not observed is NaN, and one that is given up is None.
         self.queue: OrderedDict[str, Observation | None] = OrderedDict()
-        # Decisions in the queue that were given up without a loss: what is missing of each arm counts.
+        # Decisions in the queue that were given up without a loss, since it counts what is missing
+        # of each arm.
         self.lost: dict[str, Observation] = {}
         self.made = 0  # the number of the last decision that was put into the queue
         self._law: tuple[object, Floats] | None = (
             None  # of the last draw, with the state it belongs to
         )
-        # What was observed since an incumbent was set, if that is not all: by decisions that were not in the queue then.
+        # What was observed since an incumbent was set, if that is not all: by decisions that were
+        # not in the queue then.
         self.trial: Sequences | None = None
         self.before: set[str] = set()
-        # With labels: by the id of a decision in the queue, what is known of its judgement; the sequences of judged losses;
-        # and sums about the judge.
+        # With labels: by the id of a decision in the queue, what is known of its judgement; the
+        # sequences of judged losses; and sums about the judge.
         self.judgements: dict[str, Judgement] = {}
         self.judged: Sequences | None = None
         self.judge: JudgeSums | None = None
-        # For verdicts by segment, or a rule that asks for them: the sequences of each segment by its place, in the order in
-        # which they appeared; and the segment of each decision in the queue that counts for one.
+        # For verdicts by segment, or a rule that asks for them: the sequences of each segment by
+        # its place, in the order in which they appeared; and the segment of each decision in the
+        # queue that counts for one.
         self.segments: dict[int, Sequences] | None = None
         self.segment_of: dict[str, int] = {}
         # Whether they are kept for verdicts, whatever the rules ask for.
         self.by_segment = False
-        # The same as `trial` of each segment, for an incumbent by segment; None if `segments` know no more than that.
+        # The same as `trial` of each segment, for an incumbent by segment; None if `segments` know
+        # no more than that.
         self.trials: dict[int, Sequences] | None = None
         # Segments that got evidence since an incumbent was last judged.
         self.unjudged: set[int] = set()
-        # Whether the verdict is decided and still holds, for a budget that then explores less; None if no budget asks.
+        # Whether the verdict is decided and still holds, for a budget that then explores less; None
+        # if no budget asks.
         self.lookout: Lookout | None = None
-        # Whether the chances of exploration depend on the request's segment. A weight made of them would then depend on the
-        # request too, and weighted differences of all requests would say nothing about the mean loss over them.
+        # Whether the chances of exploration depend on the request's segment. A weight made of them
+        # would then depend on the request too, and weighted differences of all requests would say
+        # nothing about the mean loss over them.
         self.mixes_laws = False
         self.sees_contexts = False
         # Whether any loss was a preference between the explored and the exploited arm.
         self.has_preferences = False
-        # What came out of the queue, for whoever keeps further sequences and empties it; None if nobody does.
+        # What came out of the queue, for whoever keeps further sequences and empties it; None if
+        # nobody does.
         self.released: dict[str, Observation | None] | None = None
 
-    def with_trial(self, tried: bool, *, by_segment: bool = False) -> "Watch":
-        """A copy that judges an incumbent by decisions that are made from now on; or by none, if there is no incumbent."""
+    def with_trial(self, *, tried: bool, by_segment: bool = False) -> "Watch":
+        """A copy that judges an incumbent by decisions that are made from now on; or by none, if
+        there is no incumbent.
+        """
         copy = self.copy()
         copy.before, copy.trial, copy.trials = set(self.queue) if tried else set(), None, None
         copy.unjudged = set()
@@ -102,8 +114,10 @@ class Watch:
             copy.trial = empty_like(copy.sequences, drift=True)
         return copy
 
-    def with_segments(self, kept: bool) -> "Watch":
-        """A copy that keeps sequences of each segment from now on; or none, unless verdicts need them."""
+    def with_segments(self, *, kept: bool) -> "Watch":
+        """A copy that keeps sequences of each segment from now on; or none, unless verdicts need
+        them.
+        """
         copy = self.copy()
         if not kept and not self.by_segment:
             copy.segments, copy.segment_of = None, {}
@@ -118,7 +132,9 @@ class Watch:
 
     @property
     def judges_of_segments(self) -> dict[int, Sequences]:
-        """The sequences that an incumbent by segment is judged by, in the order in which segments appeared."""
+        """The sequences that an incumbent by segment is judged by, in the order in which segments
+        appeared.
+        """
         return (self.segments or {}) if self.trials is None else self.trials
 
     def waiting_of(self, place: int) -> int:
@@ -133,7 +149,9 @@ class Watch:
 
     @property
     def awaited(self) -> Awaited | None:
-        """The decision that holds up losses which were observed, and for how long it still may; None if none does."""
+        """The decision that holds up losses which were observed, and for how long it still may;
+        None if none does.
+        """
         if self.waiting == 0:
             return None
         key = next(iter(self.queue))
@@ -150,7 +168,9 @@ class Watch:
         return wait + self.later.get(key, 0)
 
     def with_labels(self, rules: Labels) -> "Watch":
-        """The same watch for decisions that are judged and labelled, before anything is observed."""
+        """The same watch for decisions that are judged and labelled, before anything is
+        observed.
+        """
         sums = self.sequences.sums
         self.judged = Sequences(
             self.sequences.count, sums.risk, drift=sums.drift, coupled=sums.coupled
@@ -161,7 +181,9 @@ class Watch:
         return self
 
     def why_means_may_change(self) -> str | None:
-        """Why a comparison of losses seen, as if means were constant, would be wrong; None if nothing is known against it."""
+        """Why a comparison of losses seen, as if means were constant, would be wrong; None if
+        nothing is known against it.
+        """
         if self.sees_contexts:
             return CONTEXTS
         return PREFERENCES if self.has_preferences else None
@@ -171,7 +193,8 @@ class Watch:
     def sync(self, pending_store: PendingStore, policy_state: PolicyState) -> None:
         """Put the decisions made since the last call into the queue.
 
-        What is kept of them depends on the state, and they must be pending, so call this before either changes.
+        What is kept of them depends on the state, and they must be pending, so call this before
+        either changes.
         """
         new = list(
             islice(
@@ -186,7 +209,8 @@ class Watch:
                 self._law = None
                 self._note_segment(decision.id, policy_state.contexts.segment)
             n_ever, law = policy_state.serials.n_ever, None
-            # Whether there is room must not depend on the arm drawn: a round with a law is bet on otherwise.
+            # Whether there is room must not depend on the arm drawn: a round with a law is bet on
+            # otherwise.
             room = (len(self.queue) + 1) * n_ever <= MOST_NUMBERS
             if room and decision.propensity is not None:
                 state = policy_state.round, eligible
@@ -215,7 +239,9 @@ class Watch:
                 self._has_room(self.trials, place)
 
     def _has_room(self, known: dict[int, Sequences], place: int) -> bool:
-        """Whether this segment has sequences, which it gets with its first decision if there is room for them."""
+        """Whether this segment has sequences, which it gets with its first decision if there is
+        room for them.
+        """
         if place not in known and len(known) < most_segments(self.sequences.count):
             share = share_of_segment(len(known) + 1)
             known[place] = empty_like(self.sequences, drift=True, share=share)
@@ -232,7 +258,9 @@ class Watch:
         return law
 
     def put(self, pending: Pending, exploit: int | None, law: Floats | None, n_ever: int) -> None:
-        """Put a decision into the queue, which exploits this arm and explores by this law, if it is known."""
+        """Put a decision into the queue, which exploits this arm and explores by this law, if it is
+        known.
+        """
         decision, serial, eligible, _ = pending
         if law is not None and not law.item(serial) > 0.0:
             law = None  # the law is exact, and the arm was drawn by a rounded one
@@ -365,7 +393,9 @@ class Watch:
         return own
 
     def take_released(self) -> dict[str, Observation | None]:
-        """What came out of the queue since the last call, by the ids of decisions; from the first call on."""
+        """What came out of the queue since the last call, by the ids of decisions; from the first
+        call on.
+        """
         released = {} if self.released is None else self.released
         self.released = {}
         return released
@@ -373,7 +403,9 @@ class Watch:
     def replay(
         self, serial: int, weight: float, loss: float, rho: float, *, incumbent: bool
     ) -> None:
-        """Add a record of a log. An incumbent is not judged by it: whoever set it may have known the log."""
+        """Add a record of a log. An incumbent is not judged by it: whoever set it may have known
+        the log.
+        """
         if incumbent and self.trial is None:
             self.trial = self.sequences.copy()
         self.sequences.add(Observation(serial, weight, loss, rho=rho))
@@ -400,10 +432,12 @@ class Watch:
         copy = shallow(self)
         copy.forget_law()
         for name in ("sequences", "trial", "judged", "judge", "lookout"):
-            if (own := getattr(self, name)) is not None:
+            own = getattr(self, name)
+            if own is not None:
                 setattr(copy, name, own.copy())
         for name in ("segments", "trials"):
-            if (by_place := getattr(self, name)) is not None:
+            by_place = getattr(self, name)
+            if by_place is not None:
                 setattr(copy, name, {place: each.copy() for place, each in by_place.items()})
         copy.unjudged = set(self.unjudged)
         return copy
@@ -476,7 +510,12 @@ class Watch:
     def from_json(cls, content: dict[str, Any]) -> "Watch":
         """Restore the result of `to_json`."""
         sequences = Sequences.from_dict(content["sequences"])
-        watch = cls(sequences, content["weighs"], content["patience"], content["expired_loss"])
+        watch = cls(
+            sequences,
+            content["patience"],
+            content["expired_loss"],
+            weighs=content["weighs"],
+        )
         watch.label_patience = content.get("label_patience", watch.patience)
         watch.spares_batches, watch.later = "later" in content, dict(content.get("later", ()))
         if "trial" in content:

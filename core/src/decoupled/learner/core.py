@@ -1,0 +1,578 @@
+"""The state machine of a learner, from requests and feedback to decisions and what is learned.
+
+It knows no threads and no names of arguments: `Learner` checks these, and makes one call at a time.
+A step computes first and assigns last. If it is interrupted while it assigns, `recover` refuses to
+go on.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import isnan
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from ..base.arrays import Floats, Ints, Words
+from ..base.names import is_name, name_rule
+from ..decision import Arm, Decision, Served
+from ..errors import FeedbackError, Message, ParameterError, StateError
+from .forks import branch_off, branch_off_in_child
+from .guarding import GuardedServing, parts_with_rules
+from .guardrails import PREFERENCES, Guardrails, refuse_constant_means
+from .labels import JudgedFeedback, LabelledLoss
+from .parts import Parts
+from .pending import Pending, PendingDecisions, Recorded, make_decision, new_decision
+from .policy_state import PolicyState
+from .replay import LogToReplay, check_randomised, checked_record, warn_of_unseen
+from .request import ANYTHING, Request
+from .saving import as_text, to_content
+from .subsets import Subset, Subsets
+from .watching import (
+    WatchOptions,
+    current_watch,
+    tell_watch,
+    watch_for_alarms,
+    watch_from_now,
+    watch_of_arms,
+    watch_with_patience,
+)
+
+if TYPE_CHECKING:  # loaded when a learner is watched
+    from .watch import Watch
+
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(slots=True)
+class DrawSetting:
+    """What the decisions of one request are drawn from.
+
+    Attributes:
+        among: the policy's state, or one of some arms.
+        subset: the arms to choose from; None for all.
+        baseline: the baselines of the decisions.
+        word: that of the key, which draws the arm to exploit; None without one.
+    """
+
+    among: PolicyState
+    subset: Subset | None
+    baseline: Recorded
+    word: int | None
+
+
+class LearnerCore:
+    """A learner without its lock and the arguments of its methods.
+
+    Attributes:
+        parts: what the learner is made of.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        # Whether an update has begun that has not ended; if so at the next call, it was
+        # interrupted.
+        self._is_updating = False
+        # The numbers of this process and those above it, each as a child, if it was forked since
+        # the last call.
+        self._forks: tuple[int, ...] = ()
+        parts.policy_state.count_events(parts.pending_store.made)
+        self._install(parts)
+
+    def _install(self, parts: Parts) -> None:
+        """Go on with these parts."""
+        policy_state = parts.policy_state
+        pending_store = parts.pending_store
+        guard = parts.guard
+        self._is_updating = True
+        policy_state.pending = pending_store.decisions
+        pending_store.most = min(pending_store.limit, policy_state.most_pending)
+        tell_watch(parts)
+        self.parts = parts
+        self._serving = GuardedServing(parts)
+        self._subsets = Subsets(parts.arms, policy_state.serials, guard.rules.down)
+        # Whether the policy's draw alone makes a decision of which nothing is asked, and arms are
+        # numbered by their places; and whether feedback does nothing but teach the policy.
+        self._is_plain = (
+            not guard.has_rules
+            and policy_state.contexts is None
+            and policy_state.serials.kept is None
+            and parts.labels is None
+        )
+        self._only_learns = self._is_plain and parts.watch is None
+        self._is_updating = False
+
+    # After an interrupt, and in a forked process
+
+    def recover(self) -> None:
+        """Get ready for the next step after one that failed, or after a fork.
+
+        Refuse to go on after an update that did not end.
+        """
+        parts = self.parts
+        if self._is_updating:
+            problem = (
+                "learner: this learner was interrupted in the middle of an update, so what it has "
+                "learned is not whole"
+            )
+            remedy = "restore it from a saved state, or start it anew and replay its log"
+            raise StateError(Message(problem, remedy))
+        parts.policy_state.count_events(parts.pending_store.made)
+        parts.policy_state.kept_of = ""  # the state may be that of a draw which was never used
+        if self._forks:
+            branch_off_in_child(parts, self._forks)
+            self._forks = ()
+
+    def note_fork(self, number: int) -> None:
+        """Note that this is a forked process, for `recover`: the parent's child of this number."""
+        self._forks = (*self._forks, number)
+
+    def branch_off(self, stream: Words, tag: str) -> None:
+        """Go on apart from the learner that this is a copy of."""
+        branch_off(self.parts, stream, tag)
+
+    # Deciding
+
+    def decide(self, request: Request) -> Decision:
+        """Make a decision."""
+        parts = self.parts
+        policy_state = parts.policy_state
+        pending_store = parts.pending_store
+        has_room = len(pending_store.decisions) < pending_store.most
+        if request is ANYTHING and self._is_plain and has_room:
+            # Nearly always: nothing but the policy's draw makes the decision.
+            baseline = policy_state.share_baseline() if policy_state.has_baselines else None
+            exploit, explore, weight, propensity = policy_state.calls.decide()
+            number = pending_store.made + 1
+            names = parts.arms.names
+            key = f"{pending_store.tag}-{number}"
+            chance = None if isnan(propensity) else propensity  # NaN means unknown
+            fields = key, policy_state.round, names[exploit], names[explore], chance, weight
+            decision = new_decision(Decision, fields)
+            policy_state.kept_of = key
+            pending_store.decisions[key] = decision, explore, None, baseline
+            pending_store.made = number
+            return decision
+        setting = self._prepare(request, 1)
+        pending = self._draw(pending_store.made + 1, request, setting)
+        if len(pending_store.decisions) < pending_store.most:
+            pending_store.add(pending)
+        else:
+            self._replace_oldest([pending])
+        if setting.subset is not None:  # it was drawn in a state of its own
+            policy_state.count_events(pending_store.made)
+        return pending[0]
+
+    def decide_often(self, request: Request, count: int) -> list[Decision]:
+        """Make several decisions of one request."""
+        setting = self._prepare(request, count)
+        pending_store = self.parts.pending_store
+        first = pending_store.made + 1
+        newest = [self._draw(number, request, setting) for number in range(first, first + count)]
+        self._replace_oldest(newest)
+        if setting.subset is not None:  # they were drawn in a state of their own
+            self.parts.policy_state.count_events(pending_store.made)
+        return [pending[0] for pending in newest]
+
+    def exploit(self, request: Request) -> Served:
+        """Draw an arm to serve without a decision."""
+        parts = self.parts
+        policy_state = parts.policy_state
+        subset = self._subsets.find(request.available)
+        places = None if subset is None else subset.places
+        word = None if request.key is None else policy_state.keys.word(request.key)
+        self._serving.sync_watch_if_needed()
+        parts.enter_context(request, new=False)
+        drawn = policy_state.draw_exploited(places, word)
+        exploit, guard = self._serving.choose(drawn, places, word)
+        # A draw that is no decision is no event.
+        policy_state.count_events(parts.pending_store.made)
+        return Served(parts.arms.names[exploit], parts.arms.names[drawn], guard)
+
+    def _prepare(self, request: Request, count: int) -> DrawSetting:
+        """Prepare so many decisions of a request."""
+        parts = self.parts
+        policy_state = parts.policy_state
+        if request.served is not None:
+            parts.arms.place(request.served.exploit)  # an error if it is no arm
+        if parts.guard.has_rules:
+            self._serving.sync_watch_if_needed()
+        if parts.labels is not None and parts.labels.judged:
+            self._settle_unlabelled_before(count)
+        subset = self._subsets.find(request.available)
+        parts.enter_context(request)
+        shares_baseline = policy_state.has_baselines and policy_state.contexts is None
+        baseline: Recorded = None
+        if subset is None and shares_baseline:
+            baseline = policy_state.share_baseline()
+        if count > 1:
+            policy_state.record_baselines()
+        word = None if request.key is None else policy_state.keys.word(request.key)
+        if subset is None:
+            return DrawSetting(policy_state, None, baseline, word)
+        among = policy_state.restricted_to(subset.places)
+        if shares_baseline:
+            baseline = policy_state.read_baseline(subset.places, among)
+        return DrawSetting(among, subset, baseline, word)
+
+    def _draw(self, number: int, request: Request, setting: DrawSetting) -> Pending:
+        """The decision of this number, as it will be kept."""
+        parts = self.parts
+        policy_state = parts.policy_state
+        names = parts.arms.names
+        among = setting.among
+        subset = setting.subset
+        baseline = setting.baseline
+        exploit, explore, weight, propensity = among.calls.decide()
+        key = f"{parts.pending_store.tag}-{number}"
+        if subset is None:
+            policy_state.kept_of = key
+        else:
+            exploit, explore = int(subset.places[exploit]), int(subset.places[explore])
+        guarded = why = label_request = None
+        if parts.guard.has_rules or setting.word is not None or request.served is not None:
+            exploit, guarded = self._choose_exploited(exploit, request, setting)
+        chance = None if isnan(propensity) else propensity  # NaN means unknown
+        served = names[exploit] if request.is_exploiting else None
+        fields = key, policy_state.round, served, names[explore], chance, weight
+        if parts.labels is not None:
+            label_request = parts.labels.ask(number, policy_state.stream.tobytes())
+        serial = policy_state.serials.id_at(explore)
+        if policy_state.contexts is not None:
+            baseline = policy_state.contexts.record(among.state, among.serials, serial)
+            why = policy_state.contexts.why(among.state)
+        eligible = None if subset is None else subset.ids
+        return make_decision(fields, guarded, why, label_request), serial, eligible, baseline
+
+    def _choose_exploited(
+        self, drawn: int, request: Request, setting: DrawSetting
+    ) -> tuple[int, tuple[Arm, str] | None]:
+        """The arm to exploit, of a key or by guardrails.
+
+        With it, the arm that the policy drew and the guardrail, if one chose it.
+        """
+        parts = self.parts
+        served = request.served
+        places = None if setting.subset is None else setting.subset.places
+        if served is not None:
+            guarded = None if served.guard is None else (served.drawn, served.guard)
+            return parts.arms.place(served.exploit), guarded
+        if setting.word is not None:
+            place = setting.among.keys.arm(setting.word)
+            drawn = place if places is None else int(places[place])
+        if not request.is_exploiting or not parts.guard.has_rules:
+            return drawn, None
+        exploit, guard = self._serving.choose(drawn, places, setting.word)
+        return exploit, None if guard is None else (parts.arms.names[drawn], guard)
+
+    def _replace_oldest(self, newest: list[Pending]) -> None:
+        """Wait for the feedback of decisions. If there is no room, forget the oldest ones."""
+        oldest = self.parts.pending_store.oldest(len(newest))
+        if oldest:
+            self.parts.sync_watch()
+        self._replace_pending(oldest, newest)
+
+    def _replace_pending(self, gone: list[str], newest: list[Pending]) -> None:
+        watch = self.parts.watch
+        self._is_updating = True
+        self.parts.pending_store.replace(gone, newest)
+        if watch is not None:
+            if len(newest) > 1:
+                watch.note_batch([pending[0].id for pending in newest])
+            for key in gone:
+                watch.forget(key)
+        self._is_updating = False
+
+    # Learning
+
+    def observe(self, decision: Decision | str, loss: float) -> None:
+        """Learn a loss on a scale from 0 to 1."""
+        pending_store = self.parts.pending_store
+        if self._only_learns and type(decision) is Decision:
+            # Nearly always: the decision that `decide` made, which could choose any arm.
+            key = decision[0]
+            decisions = pending_store.decisions
+            pending = decisions.get(key) if type(key) is str else None
+            if pending is not None and pending[0] is decision and pending[2] is None:
+                self._is_updating = True
+                try:
+                    self.parts.policy_state.learn(pending[1], decision[5], loss, pending[3], key)
+                except StateError:  # a solver failed, and nothing is changed
+                    self._is_updating = False
+                    raise
+                del decisions[key]
+                self._is_updating = False
+                return
+        self._apply_feedback(pending_store.find(decision), loss)
+
+    def observe_preference(self, decision: Decision | str, loss: float) -> None:
+        """Learn a loss that is a preference between the two arms."""
+        pending = self.parts.pending_store.find(decision)
+        self._check_takes_preference(pending)
+        self._note_preference()
+        self._apply_feedback(pending, loss)
+
+    def _check_takes_preference(self, pending: Pending) -> None:
+        """Raise an error if feedback on a decision cannot be a preference between its two arms."""
+        if pending[0].exploit is None:
+            problem = f"decision {pending[0].id!r}: has no exploited arm to compare with"
+            raise FeedbackError(Message(problem, "make decisions to compare with decide()"))
+        if self.parts.watch is not None:
+            if not self.parts.watch.sequences.drift:
+                refuse_constant_means("preference", PREFERENCES)
+            self.parts.guard.rules.check_takes_preferences()
+
+    def _note_preference(self) -> None:
+        if self.parts.watch is not None:
+            self.parts.watch.has_preferences = True
+
+    def _apply_feedback(
+        self, pending: Pending, loss: float, labelled: LabelledLoss | None = None
+    ) -> None:
+        """Learn a loss on a scale from 0 to 1, and what it changes about the labels."""
+        parts = self.parts
+        watch = parts.watch
+        key = pending[0].id
+        parts.sync_watch()
+        self._is_updating = True
+        try:
+            parts.policy_state.settle(pending, loss)
+        except StateError:  # a solver failed, and nothing is changed
+            self._is_updating = False
+            raise
+        del parts.pending_store.decisions[key]
+        if parts.labels is not None:
+            parts.labels.note(key, labelled)
+        if watch is not None:
+            watch.settle(key, loss, None if labelled is None else labelled.judgement)
+        self._is_updating = False
+        if watch is not None:
+            self._serving.judge_incumbent()
+        if parts.guard.has_rules:
+            self._serving.judge()
+
+    def expire(self, decision: Decision | str, loss: float) -> None:
+        """Learn a loss on a scale from 0 to 1 that says nothing about the judge."""
+        labels = self.parts.labels
+        pending = self.parts.pending_store.find(decision)
+        self._apply_feedback(pending, loss if labels is None else labels.rules.to_unit(loss))
+
+    def forget(self, decision: Decision | str) -> None:
+        """Wait no longer for the feedback of a decision."""
+        parts = self.parts
+        key = parts.pending_store.find(decision)[0].id
+        if parts.labels is not None and key in parts.labels.judged:
+            self._settle_unlabelled(key)
+            return
+        parts.sync_watch()
+        self._replace_pending([key], [])
+
+    def replay(self, log: LogToReplay) -> int:
+        """Learn from a log, of which all records are checked first."""
+        parts = self.parts
+        policy_state = parts.policy_state
+        watch = parts.watch
+        labels = parts.labels
+        checked = [
+            checked_record(
+                place,
+                record,
+                parts.arms,
+                parts.losses,
+                policy_state.contexts,
+                labelled=labels is not None,
+            )
+            for place, record in enumerate(log.records)
+        ]
+        if log.must_be_randomised:
+            check_randomised(checked, parts.arms, policy_state)
+        # Before anything is learned, since warnings may be errors.
+        warn_of_unseen(checked, parts.arms, policy_state)
+        parts.sync_watch()
+        incumbent = parts.guard.rules.incumbent is not None
+        self._is_updating = True
+        for record in checked:
+            loss = record.loss if labels is None else labels.learn_logged(record)
+            assert loss is not None
+            policy_state.learn_logged(record.arm, record.weight, loss, record.context)
+            if watch is not None:
+                serial = policy_state.serials.id_at(record.arm)
+                watch.replay(serial, record.weight, loss, record.rho, incumbent=incumbent)
+        self._is_updating = False
+        self._serving.judge()
+        return len(checked)
+
+    # Labels
+
+    def observe_judged(self, decision: Decision | str, feedback: JudgedFeedback) -> None:
+        """Take what a judge says of a decision, its label, or both."""
+        parts = self.parts
+        label = feedback.label
+        labels = parts.labels
+        assert labels is not None
+        pending = parts.pending_store.find(decision)
+        if feedback.is_preference:
+            self._check_takes_preference(pending)
+        decision = pending[0]
+        labels.check(decision, feedback.judged, label)
+        judged = labels.judged[decision.id] if feedback.judged is None else feedback.judged
+        if feedback.is_preference:
+            self._note_preference()
+        for key in labels.overdue(parts.pending_store.made):
+            if key != decision.id:
+                self._settle_unlabelled(key)
+        if label is not None or not decision.label:
+            labelled = labels.loss_of(decision, judged, label)
+            self._apply_feedback(pending, labelled.loss, labelled)
+            return
+        parts.sync_watch()
+        labels.expect(decision.id, judged)
+        if parts.watch is not None:
+            parts.watch.note_judged(decision.id, labels.awaited(decision, judged))
+
+    def overdue(self) -> tuple[Decision, ...]:
+        """The decisions whose label is overdue, oldest first."""
+        parts = self.parts
+        if parts.labels is None:
+            return ()
+        keys = parts.labels.overdue(parts.pending_store.made)
+        return tuple(parts.pending_store.decisions[key][0] for key in keys)
+
+    def _settle_unlabelled(self, key: str) -> None:
+        """Learn from a decision whose label never came."""
+        labels = self.parts.labels
+        pending = self.parts.pending_store.decisions[key]
+        assert labels is not None
+        labelled = labels.loss_without_label(pending[0])
+        self._apply_feedback(pending, labelled.loss, labelled)
+
+    def _settle_unlabelled_before(self, count: int) -> None:
+        """Learn from the decisions that await a label and make room for so many new ones."""
+        labels = self.parts.labels
+        for key in self.parts.pending_store.oldest(count):
+            if labels is not None and key in labels.judged:
+                self._settle_unlabelled(key)
+
+    # Arms
+
+    def add_arms(self, names: list[object]) -> None:
+        """Add arms at the end."""
+        parts = self.parts
+        if not names:
+            return
+        arms = parts.arms.extended(names)
+        policy_state = parts.policy_state.extended(len(names))
+        pending_store = parts.pending_store.with_arm(parts.policy_state.serials.n_ever)
+        self._install(
+            replace(
+                parts,
+                arms=arms,
+                policy_state=policy_state,
+                pending_store=pending_store,
+                guard=parts.guard.with_arms(len(arms)),
+                watch=watch_of_arms(parts, policy_state),
+            )
+        )
+        self._serving.judge()
+
+    def retire_arms(self, names: list[object]) -> None:
+        """Retire arms."""
+        parts = self.parts
+        gone = parts.arms.places(names)
+        if len(gone) == 0:
+            return
+        rules = parts.guard.rules
+        rules.check_retiring(names)
+        arms = parts.arms.without(gone)
+        policy_state = parts.policy_state.without(gone)
+        guard = parts.guard.with_rules(rules.without(names))
+        if guard.frozen is not None:
+            guard.frozen = np.delete(guard.frozen, gone)
+        watch = watch_of_arms(parts, policy_state)
+        self._install(
+            replace(parts, arms=arms, policy_state=policy_state, guard=guard, watch=watch)
+        )
+        self._serving.judge()
+
+    # Guardrails, and the tag of ids
+
+    def set_guardrails(self, rules: Guardrails) -> None:
+        """Serve by other rules."""
+        self._install(parts_with_rules(self.parts, rules))
+        self._serving.sync_watch_if_needed()
+        self._serving.judge()
+
+    def set_tag(self, tag: str) -> None:
+        """Let ids begin with another tag."""
+        pending_store = self.parts.pending_store
+        if not is_name(tag):
+            raise ParameterError.of("tag", tag, name_rule(), "for example 'checkout'")
+        if len(pending_store) > 0:
+            rule = f"cannot be set while decisions are pending, and {len(pending_store):,} are"
+            raise ParameterError.of("tag", tag, rule, "set it before the first decision")
+        pending_store.tag = tag
+
+    # What a learner knows
+
+    def pending(self) -> PendingDecisions:
+        """The decisions that await feedback."""
+        return PendingDecisions.of(self.parts.pending_store)
+
+    def law(self, name: str, request: Request) -> Floats:
+        """The policy's "exploitation_law" or "exploration_law" for a request."""
+        places = self._look_at(request)
+        return self.parts.policy_state.law(name, places)
+
+    def guarded_law(self, request: Request) -> Floats:
+        """The probability that a decision of a request exploits each arm."""
+        return self._serving.exploitation_law(self._look_at(request))
+
+    def _look_at(self, request: Request) -> Ints | None:
+        """Put a request where it is answered without a decision. Return the places of its arms."""
+        subset = self._subsets.find(request.available)
+        self._serving.sync_watch_if_needed()
+        self.parts.enter_context(request, new=False)
+        return None if subset is None else subset.places
+
+    def estimates(self) -> Floats:
+        """What is learned about each arm."""
+        policy_state = self.parts.policy_state
+        return policy_state.form.estimates(policy_state.state)
+
+    def inspect(self, view: Callable[[Parts], _Answer]) -> _Answer:
+        """The answer of a function of the parts."""
+        return view(self.parts)
+
+    def to_json(self) -> str:
+        """The whole state as text."""
+        self.parts.sync_watch()
+        return as_text(to_content(self.parts))
+
+    # Watching
+
+    def watch(self, options: WatchOptions) -> None:
+        """Keep confidence sequences from now on."""
+        self._install(replace(self.parts, watch=watch_from_now(self.parts, options)))
+
+    def stop_watching(self) -> None:
+        """Drop the confidence sequences."""
+        self._install(replace(self.parts, watch=None))
+
+    def wait_for_feedback(self, patience: int, expired: float | None) -> None:
+        """Change how long evidence waits for feedback, and the loss, from 0 to 1, counted then."""
+        watch = watch_with_patience(self.parts, patience, expired)
+        self._install(replace(self.parts, watch=watch))
+
+    def give_up(self, decision: Decision | str) -> None:
+        """Let the evidence wait no longer for a decision."""
+        key = self.parts.pending_store.find(decision)[0].id
+        current_watch(self.parts).forget(key)
+
+    def query_watch(self, question: "Callable[[Watch, Parts], _Answer]") -> _Answer:
+        """The answer to a question about what is watched."""
+        return question(current_watch(self.parts), self.parts)
+
+    def is_decided(self, alarm_every: float) -> bool:
+        """Whether an arm is decided to be the best, without an alarm since."""
+        watch = watch_for_alarms(self.parts, alarm_every)
+        if watch is not self.parts.watch:
+            self._install(replace(self.parts, watch=watch))
+        return watch.lookout is not None and watch.lookout.alarm.decided is not None

@@ -1,0 +1,226 @@
+"""Guardrails in a running learner: which arm is served, and what the evidence says of the rules."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+
+from ..base.arrays import Floats, Ints
+from ..errors import UnsupportedError
+from ..kernels.state import ROUND
+from .guardrail_state import WHOLE
+from .guardrails import Guardrails
+from .parts import Parts
+from .watching import WatchOptions, new_watch
+
+
+def parts_with_rules(parts: Parts, rules: Guardrails) -> Parts:
+    """The parts of a learner that gets other guardrails; an error if it cannot have them."""
+    policy_state = parts.policy_state
+    watch = parts.watch
+    if rules.replace_arms and policy_state.policy.coupled:
+        rule = (
+            "plays the standard game and learns from the arm that is served, so another must not "
+            "be served"
+        )
+        name = type(policy_state.policy).__name__
+        raise UnsupportedError(f"guardrails: {name} {rule}; use a decoupled policy such as FTPL")
+    rules.check_arms(parts.arms)
+    rules.check_fits(
+        parts.arms,
+        parts.losses,
+        parts.guard.rules,
+        contextual=policy_state.contexts is not None,
+        segmented=parts.tells_segments,
+        labelled=parts.labels is not None,
+    )
+    if watch is not None and watch.has_preferences:
+        rules.check_takes_preferences()
+    if watch is None and rules.compare_arms:
+        watch = new_watch(parts, WatchOptions(rules.risk, rules.drift))
+    by_segment = parts.compares_by_segment(rules)
+    if watch is not None and by_segment != (watch.segments is not None):
+        watch.sync(parts.pending_store, policy_state)
+        watch = watch.with_segments(kept=by_segment)
+    if watch is not None and not rules.tries_as(parts.guard.rules):
+        watch.sync(parts.pending_store, policy_state)
+        watch = watch.with_trial(tried=rules.incumbent is not None, by_segment=rules.by_segment)
+    return replace(parts, guard=parts.guard.with_rules(rules), watch=watch)
+
+
+class GuardedServing:
+    """Chooses the arm to serve by a learner's guardrails, and judges these by the evidence."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    # The arm to serve
+
+    def sync_watch_if_needed(self) -> None:
+        """Keep what is watched of new decisions, if what is served depends on the evidence of now.
+
+        Then it depends on the decisions and their feedback alone, whatever else was asked. Call
+        this before entering a context.
+        """
+        if self._parts.guard.rules.cheapest_within is not None:
+            self._parts.sync_watch()
+
+    def choose(self, drawn: int, places: Ints | None, word: int | None) -> tuple[int, str | None]:
+        """The place of the arm to serve instead of the one drawn, and the guardrail that chose it.
+
+        The request may choose from the arms at these `places`, None for all, and its key has this
+        `word`, None for no key.
+        """
+        parts = self._parts
+        policy_state = parts.policy_state
+        return parts.guard.serve(
+            drawn,
+            parts.arms,
+            places,
+            policy_state.stream.tobytes(),
+            key=word,
+            good=self._places_good_enough(),
+            serials=policy_state.serials,
+            segment=parts.segment,
+        )
+
+    def exploitation_law(self, places: Ints | None) -> Floats:
+        """The probability of serving each arm, for a request that has those at these places."""
+        parts = self._parts
+        # Before the law, whose copy of some arms may leave the context.
+        good = self._places_good_enough()
+        segment = parts.segment
+        law = parts.policy_state.law("exploitation_law", places)
+        if not parts.guard.has_rules:
+            return law
+        return parts.guard.law(law, parts.arms, places, good, segment)
+
+    def _places_good_enough(self) -> Collection[int]:
+        """The places of the arms that are known to be within the margin, in the context at hand."""
+        parts = self._parts
+        guard = parts.guard
+        watch = parts.watch
+        if guard.rules.cheapest_within is None or watch is None:
+            return ()
+        at_hand = parts.segment
+        if guard.keeps_incumbent(at_hand):
+            return ()
+        segment = WHOLE if watch.segments is None else at_hand
+        if guard.rules.drift:
+            self._look_within(segment)
+        _, shown = guard.shown.get(segment, (0, []))
+        places, _ = parts.policy_state.serials.places(np.array(shown, np.int64))
+        good: list[int] = places.tolist()
+        return good
+
+    # What the evidence says of the rules
+
+    def judge(self) -> None:
+        """Judge by the evidence which arms are good enough, and the law that keys draw from."""
+        parts = self._parts
+        watch = parts.watch
+        rules = parts.guard.rules
+        if watch is not None and rules.cheapest_within is not None and not rules.drift:
+            for segment in [WHOLE] if watch.segments is None else list(watch.segments):
+                self._look_within(segment)
+        if rules.switch_margin is not None:
+            self._judge_frozen(rules.switch_margin / (parts.losses.high - parts.losses.low))
+
+    def _look_within(self, segment: int) -> None:
+        """Find which arms are within the margin, unless what was found last still holds.
+
+        If losses may drift, it holds for this moment only. If not, it holds for good, and looks,
+        which cost more, get rarer.
+        """
+        from ..inference.comparisons import within
+        from ..inference.sums import share_of_segment
+
+        parts = self._parts
+        guard = parts.guard
+        rules = parts.guard.rules
+        watch = parts.watch
+        if watch is None or rules.cheapest_within is None:
+            return
+        share = 1.0
+        sequences = watch.sequences
+        if segment != WHOLE:
+            by_segment = watch.segments or {}
+            if segment not in by_segment:
+                return
+            sequences = by_segment[segment]
+            share = share_of_segment(1 + list(by_segment).index(segment))
+        observed = sequences.observed
+        next_look, _ = guard.shown.get(segment, (0, []))
+        if observed < next_look:
+            return
+        margin = rules.cheapest_within / (parts.losses.high - parts.losses.low)
+        good = within(sequences.sums, margin, rules.risk * share, drift=rules.drift).tolist()
+        guard.shown[segment] = observed + 1 if rules.drift else _next_look(observed), good
+
+    def _judge_frozen(self, margin: float) -> None:
+        """Freeze the law of now, if an arm's mean beats that of the frozen law by the margin."""
+        guard = self._parts.guard
+        policy_state = self._parts.policy_state
+        law = guard.frozen
+        form = policy_state.form
+        means = form.estimates(policy_state.state)
+        rounds = 0.0 if form.cumulative is None else policy_state.state.scalars.item(ROUND) - 1.0
+        if rounds > 0.0:
+            means = means / rounds
+        if law is not None:
+            whole = guard.draw_of_frozen(law, policy_state.serials).sum
+            if whole > 0.0 and law @ means / whole - means.min() <= margin:
+                return
+        guard.frozen = policy_state.law("exploitation_law", None)
+
+    def judge_incumbent(self) -> None:
+        """Release the incumbent once the evidence since it was set shows a better arm."""
+        parts = self._parts
+        guard = parts.guard
+        rules = parts.guard.rules
+        watch = parts.watch
+        if rules.incumbent is None or watch is None:
+            return
+        if rules.by_segment:
+            self._judge_incumbent_by_segment()
+            return
+        observed = watch.judges.observed
+        if not guard.released and observed >= guard.next_look:
+            from ..inference.verdicts import is_beaten
+
+            serial = parts.policy_state.serials.id_at(parts.arms.place(rules.incumbent))
+            guard.released = is_beaten(watch.judges, serial, rules.risk, drift=rules.drift)
+            guard.next_look = _next_look(observed)
+
+    def _judge_incumbent_by_segment(self) -> None:
+        """Release the incumbent in segments whose own evidence shows a better arm.
+
+        Each has its share of the risk.
+        """
+        from ..inference.sums import share_of_segment
+        from ..inference.verdicts import is_beaten
+
+        parts = self._parts
+        guard = parts.guard
+        rules = parts.guard.rules
+        watch = parts.watch
+        if watch is None:
+            return
+        judges = watch.judges_of_segments
+        serial = parts.policy_state.serials.id_at(parts.arms.place(rules.incumbent))
+        for place in sorted(watch.unjudged & judges.keys()):
+            sequences = judges[place]
+            released, next_look = guard.released_in.get(place, (False, 1))
+            if not released and sequences.observed >= next_look:
+                share = share_of_segment(1 + list(judges).index(place))
+                released = is_beaten(sequences, serial, rules.risk * share, drift=rules.drift)
+                guard.released_in[place] = released, _next_look(sequences.observed)
+        watch.unjudged.clear()
+
+
+def _next_look(observed: int) -> int:
+    """When to look next.
+
+    A look costs more than an observation, so the last one is ten observations old, or 5 %.
+    """
+    return observed + max(10, observed // 20)
