@@ -12,7 +12,7 @@ import numpy as np
 from decoupled.base.arrays import Floats, Ints
 from decoupled.decision import Decision
 from decoupled.environments import Alternating
-from decoupled.inference import pairs
+from decoupled.inference import stakes
 from decoupled.inference.sums import Sums
 from decoupled.kernels.rounds import Table
 from decoupled.policies import Policy
@@ -114,28 +114,40 @@ def bets_wrong(run: Run, values: Floats, weights: Floats, risk: float) -> bool:
     """Whether bets on these values ever win so much that the true difference of two arms is outside its interval."""
     first, second = np.nonzero(~np.eye(run.arms, dtype=np.bool_))
     truth = np.cumsum(weights * (run.means[:, first] - run.means[:, second]), axis=0)
-    share = float(Sums.start(run.arms).share_of_pairs(np.array([1]), 0)[0])
+    sums = Sums.start(run.arms)
+    share = float(sums.share_of_pairs(np.array([1]), 0)[0] * sums.part_of_pairs(0))
     goal, won = -np.log(risk * share), np.full(values.shape, -np.inf)
-    for bet, prior in zip(pairs.BETS, np.log(pairs.PRIOR), strict=True):
-        won = np.logaddexp(won, prior + np.cumsum(np.log1p(bet * values), axis=0) - bet * truth)
+    for stake, prior in zip(stakes.STAKES, np.log(stakes.PRIOR), strict=True):
+        gains = np.cumsum(np.log1p(stake * values), axis=0)
+        won = np.logaddexp(won, prior + gains - stake * truth)
     return bool((won >= goal).any())
 
 
 def paired_wrong(run: Run, risk: float) -> bool:
     """Whether the difference of two arms is ever outside its interval, compared two by two."""
     assert run.laws is not None
-    level = np.empty(len(run.loss))
-    now = 0.5
-    for n, loss in enumerate(run.loss.tolist()):
-        level[n] = now
-        now += (loss - now) / 64.0
+    weights, level = pair_weights(run)
     first, second = np.nonzero(~np.eye(run.arms, dtype=np.bool_))
-    chance, other = run.laws[:, first], run.laws[:, second]
-    weights = chance * other / (chance + other)
-    parts = run.explored(
-        (run.loss - level) / np.take_along_axis(run.laws, run.explore[:, None], axis=1)[:, 0]
-    )
-    return bets_wrong(run, weights * (parts[:, first] - parts[:, second]), weights, risk)
+    above = run.loss[:, None] - level
+    chance = np.take_along_axis(run.laws, run.explore[:, None], axis=1)
+    explored = run.explore[:, None]
+    sign = (explored == first) * 1.0 - (explored == second)
+    return bets_wrong(run, weights * sign * above / chance, weights, risk)
+
+
+def pair_weights(run: Run) -> tuple[Floats, Floats]:
+    """The weight of each round (rows) for each ordered pair of arms, and the level of its bet."""
+    assert run.laws is not None
+    seen = run.explored(np.ones(len(run.loss)))
+    counts = np.cumsum(seen, axis=0) - seen
+    totals = np.cumsum(seen * run.loss[:, None], axis=0) - seen * run.loss[:, None]
+    means = (totals + 0.5) / (counts + 1.0)
+    first, second = np.nonzero(~np.eye(run.arms, dtype=np.bool_))
+    is_first = counts[:, first] > counts[:, second]
+    is_first |= (counts[:, first] == counts[:, second]) & (first < second)
+    level = np.where(is_first, means[:, first], means[:, second]).clip(0.02, 0.98)
+    weights = np.minimum(run.laws[:, first] / level, run.laws[:, second] / (1.0 - level))
+    return weights, level
 
 
 def fixed_time_wrong(run: Run) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import decoupled as dc
-from decoupled.inference import Sequences, boundary, pairs, singles
+from decoupled.inference import Sequences, boundary, singles, stakes
 from decoupled.inference.comparisons import difference_now
 from support import watching
 from support.seeds import seeded
@@ -30,6 +30,7 @@ from support.watching import (
     differences_wrong,
     equal,
     fixed_time_wrong,
+    pair_weights,
     paired_wrong,
     record,
     stationary,
@@ -192,7 +193,7 @@ def break_the_boundary(monkeypatch: pytest.MonkeyPatch, times: float, start: flo
     monkeypatch.setattr(boundary, "PSI", boundary.PSI / times)
     monkeypatch.setattr(boundary, "PSI_DIFFERENCE", boundary.PSI_DIFFERENCE / times)
     monkeypatch.setattr(watching, "margin", times)
-    monkeypatch.setattr(pairs, "PRIOR", pairs.PRIOR * start)
+    monkeypatch.setattr(stakes, "PRIOR", stakes.PRIOR * start)
     monkeypatch.setattr(singles, "LOOK_PRIOR", 10.0 * start * singles.LOOK_PRIOR)
     monkeypatch.setattr(singles, "RATE_PRIOR", 10.0 * start * singles.RATE_PRIOR)
 
@@ -246,8 +247,11 @@ def watched(run: Run, risk: float) -> dict[str, bool]:
     wrong = {"weighted": False, "paired": False}
     assert run.laws is not None
     gap = run.means[:, 0] - run.means[:, 1]
-    for name, weights in (("weighted", np.full(len(gap), 0.5)), ("paired", run.laws.prod(axis=1))):
-        sequences, gaps = Sequences(2, risk), np.cumsum(weights * gap) / np.cumsum(weights)
+    plain = np.full((len(gap), 2), 0.5)
+    for name, weights in (("weighted", plain), ("paired", pair_weights(run)[0])):
+        # The ends weigh rounds for the bets that the first arm is worse, and that the second is.
+        gaps = np.cumsum(weights * gap[:, None], axis=0) / np.cumsum(weights, axis=0)
+        sequences = Sequences(2, risk)
         for n in range(len(gap)):
             law = run.laws[n] if name == "paired" else None
             sequences.update(
@@ -258,5 +262,5 @@ def watched(run: Run, risk: float) -> dict[str, bool]:
                 law=law,
             )
             apart = difference_now(sequences.sums, 0, 1, drift=True)
-            wrong[name] |= not apart.low <= gaps[n] <= apart.high
+            wrong[name] |= not (apart.low <= gaps[n, 0] and gaps[n, 1] <= apart.high)
     return wrong

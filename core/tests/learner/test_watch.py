@@ -386,7 +386,7 @@ class Model:
                 return
             loss = self.losses.pop(key, self.expired)
             if loss is None:
-                self.sequences.leave_out()
+                self.sequences.leave_out(Observation(explore, weight, 0.0))
             else:
                 self.sequences.add(Observation(explore, weight, loss, exploit, range(3), law))
             self.next += 1
