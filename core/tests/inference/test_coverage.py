@@ -233,8 +233,11 @@ def test_the_intervals_that_are_judged_are_those_that_users_have(
     for number in range(8):
         run = played(cell, number, 50, laws=True)
         for risk in wrong:
-            judged = {"weighted": differences_wrong(run, risk)}
-            assert {**judged, "paired": paired_wrong(run, risk)} == watched(run, risk)
+            judged = {
+                "weighted": differences_wrong(run, risk),
+                "paired": paired_wrong(run, risk),
+            }
+            assert judged == watched(run, risk)
             wrong[risk] += sum(judged.values())
     assert wrong[0.9] > 8
     assert 0 < wrong[0.3] < 16
