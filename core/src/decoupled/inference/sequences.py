@@ -63,7 +63,7 @@ class Sequences:
     >>> for n in range(2_000):
     ...     sequences.update(explore=n % 2, weight=2.0, loss=0.25 if n % 2 else 0.75, exploit=1)
     >>> [[round(float(each), 2) for each in interval] for interval in sequences.arms()]
-    [[0.75, 0.68, 0.78], [0.25, 0.22, 0.32]]
+    [[0.75, 0.74, 0.75], [0.25, 0.25, 0.26]]
     >>> sequences.difference(0, 1).low > 0.0
     True
     """
