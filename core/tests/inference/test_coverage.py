@@ -224,12 +224,12 @@ def test_the_intervals_that_are_judged_are_those_that_users_have(
 ) -> None:
     """With a broken boundary and a high risk, many intervals are wrong, and both ways say which.
 
-    At a risk of 0.9 all are wrong in every other seed; at 0.3 about 9 of 16. All or none would be
-    in fewer than one seed in 10,000: 30 % of the differences are wrong, and 79 % of the arms.
+    At a risk of 0.9 about 15 of 16 are wrong, and at 0.6 about 10: all or none would be in fewer
+    than one seed in 1,000.
     """
     break_the_boundary(monkeypatch, 16.0, 2.0)
     cell: Cell = (2, "Ladder()", "alternating", "direct")
-    wrong = dict.fromkeys((0.9, 0.3), 0)
+    wrong = dict.fromkeys((0.9, 0.6), 0)
     for number in range(8):
         run = played(cell, number, 50, laws=True)
         for risk in wrong:
@@ -240,7 +240,7 @@ def test_the_intervals_that_are_judged_are_those_that_users_have(
             assert judged == watched(run, risk)
             wrong[risk] += sum(judged.values())
     assert wrong[0.9] > 8
-    assert 0 < wrong[0.3] < 16
+    assert 0 < wrong[0.6] < 16
 
 
 def watched(run: Run, risk: float) -> dict[str, bool]:

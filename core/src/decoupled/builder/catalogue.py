@@ -221,8 +221,6 @@ def _betting() -> tuple[Observed, ArmTotals, PairTotals, OutTotals, SingleTotals
             gains=table,
             goals=table,
             common=numbers,
-            follows=ints,
-            contenders=ints,
             chances=numbers,
             counts=numbers,
             as_worse=numbers,

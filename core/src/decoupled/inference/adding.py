@@ -44,6 +44,7 @@ def _add(sums: Sums, observations: Sequence[Observation]) -> None:
     arms = ArmTotals(sums.moments, sums.counts, sums.rounds, sums.flow)
     count = len(sums.batch)
     standing = empty_standing(count)
+    pairs = sums.pairs.totals()
     live = (~sums.retired).astype(np.int64)
     # Without drift and without laws, arms are judged by the losses seen, at looks.
     goal = sums.goal_of_outs if sums.drift or sums.by_law else 0.0
@@ -51,9 +52,6 @@ def _add(sums: Sums, observations: Sequence[Observation]) -> None:
     singles = sums.singles.totals(live)
     start = 0
     while start < len(observations):
-        contends = np.ones(count, np.bool_)
-        contends[list(sums.out_since)] = False
-        pairs = sums.pairs.totals(contends)
         start = add_observations(packed, arms, pairs, outs, singles, standing, start)
         for arm in sums.outs.reached():
             sums.out_at[arm] = sums.observed

@@ -18,8 +18,6 @@ is spent twice.
 
 With labels, the weight has another factor: rho, the probability with which the round asked for a
 label, and v_n is smaller: see `decoupled.kernels.observed`.
-
-Two arms that are both out are followed no longer: what is known of them stays as it is.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import Bools, Floats, Ints
+from ..base.arrays import Floats, Ints
 from ..base.packed import pack_floats, pack_ints, unpack_floats, unpack_ints
 from ..kernels.pair_bets import REACHED, PairTotals
 from ..kernels.stakes import LARGE, LESS, PRIOR, STAKES
@@ -76,10 +74,9 @@ class Pairs:
         """A copy that shares nothing with this one."""
         return Pairs(**{field.name: getattr(self, field.name).copy() for field in fields(self)})
 
-    def totals(self, contends: Bools) -> PairTotals:
-        """The arrays as compiled code takes them; `contends` says which arms are not out."""
+    def totals(self) -> PairTotals:
+        """The arrays as compiled code takes them."""
         slots = len(self.owners)
-        follows = contends[self.owners] & (self.owners >= 0)
         return PairTotals(
             owners=self.owners,
             stakes=STAKES,
@@ -89,8 +86,6 @@ class Pairs:
             gains=self.gains,
             goals=self.goals,
             common=self.common,
-            follows=follows.astype(np.int64),
-            contenders=np.flatnonzero(follows),
             chances=np.zeros(slots),
             counts=np.zeros(slots),
             as_worse=np.zeros(slots),

@@ -63,7 +63,7 @@ class Sequences:
     >>> for n in range(2_000):
     ...     sequences.update(explore=n % 2, weight=2.0, loss=0.25 if n % 2 else 0.75, exploit=1)
     >>> [[round(float(each), 2) for each in interval] for interval in sequences.arms()]
-    [[0.75, 0.68, 0.78], [0.25, 0.22, 0.32]]
+    [[0.75, 0.74, 0.75], [0.25, 0.25, 0.26]]
     >>> sequences.difference(0, 1).low > 0.0
     True
     """
@@ -392,11 +392,12 @@ class Sequences:
     def difference(self, arm: int, other: int, *, drift: bool | None = None) -> Interval:
         """The interval of one arm's mean loss minus another's: above 0 if the other arm is better.
 
-        A verdict and this interval have the same evidence: an arm is out if, and only if, its
-        difference to another one is above 0. If losses may drift, it covers the mean difference
-        over rounds that are weighted by the chance to explore both arms, times `rho` with labels;
-        see `decoupled.inference.pairs`. Once it is above 0, it stays so until arms change: if the
-        evidence shrinks, you get the interval that showed it.
+        An arm whose difference to another one is above 0 is out; others may be out by their own
+        bets against the leader, which need less. If losses may drift, it covers the mean difference
+        over rounds that are weighted by the chance of the rarer arm divided by a level of losses,
+        times `rho` with labels; see `decoupled.inference.pairs`. Once it is above 0, it stays so
+        until arms change: if the evidence shrinks, you get the interval that showed it. If the arms
+        took turns, its ends may cross; then it is the whole range.
 
         Args:
             arm: the number of an arm.

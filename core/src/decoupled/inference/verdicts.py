@@ -31,11 +31,15 @@ _FEWEST_OBSERVED = 30  # from fewer, a forecast would be noise
 class Verdict:
     """What is known about the best arm, valid whenever you look.
 
-    An arm is out once it is shown to be worse than another one, and stays out until arms are added
-    or retired. With probability 1 - risk, every arm that is out was worse at the moment at which
-    this was shown: by its mean loss, if no mean ever changes; if losses may drift, by the mean
-    difference until then, over rounds weighted by the chance to explore both arms, times the chance
-    of a label with `Labels`. A verdict says nothing about losses after that moment.
+    An arm is out once it is shown to be worse than the arms that led, or than another one, and
+    stays out until arms are added or retired. With probability 1 - risk, every arm that is out was
+    worse at the moment at which this was shown: by its mean loss, if no mean ever changes; if
+    losses may drift, by the mean difference until then to some arm, over the rounds in which that
+    arm led, or over all, weighted by the chance of the rarer arm divided by a level of losses, and
+    times the chance of a label with `Labels`. A verdict says nothing about losses after that
+    moment.
+
+    If feedback goes missing more often for one arm, the verdict waits, and its text says so.
 
     Attributes:
         text: the verdict as a sentence.
@@ -45,7 +49,7 @@ class Verdict:
             others may be out because a third arm was better.
         best: the arm that looks best among those left, by the evidence that compares them; None if
             no loss was seen.
-        left: the arms that may still be the best.
+        left: the arms that may still be the best; none if arms took turns and all are out.
         out: the arms that were shown to be worse than another.
         sure: the highest level at which the evidence of now shows the same, which may be below 1 -
             risk; None while open.
@@ -53,9 +57,10 @@ class Verdict:
             they seem to and are explored as often as so far; None if it is decided, not
             foreseeable, or before 30 observations.
         basis: what the arms were compared by. "paired": the difference of two arms, over rounds
-            weighted by the chance to explore both; "running": the same, but all rounds count the
-            same, because that chance is not known in any round or depends on the request;
-            "stationary": the losses seen of each arm, if no mean changes.
+            weighted by the chance of the rarer arm divided by a level of losses; "running": the
+            same, but all rounds count the same, because the chances are not known in any round or
+            depend on the request; "stationary": bets against the arm that leads, tested together,
+            or the losses seen of each arm if the chances are not known, if no mean changes.
         decided_at: after how many observations it was decided, or the last arm that is out was
             shown to be worse; None while it is open, with another risk than that of the sequences,
             and if an earlier version did not note it.
@@ -487,7 +492,7 @@ def regret(
     ...     loss = 0.25 if n % 2 else 0.75
     ...     sequences.update(explore=n % 2, weight=2.0, loss=loss, exploit=n // 2 % 2)
     >>> [round(end) for end in regret(sequences)]
-    [500, 435, 565]
+    [500, 484, 504]
     """
     arm = best_looking(sequences, drift=drift) if against is None else against
     rounds = compared_rounds(sequences, drift=drift)

@@ -42,8 +42,6 @@ class PairTotals(NamedTuple):
         goals: to win together to be enough; infinite if no more is wanted, `REACHED` once it was.
         common: a factor for each stake that is the same for all pairs; and, last, a part of the
             weights that is.
-        follows: whether each slot's arm contends. Two that do not are followed no longer.
-        contenders: the slots whose arms contend.
         chances: room for the chance of each slot's arm in a round, and so for the next three.
         counts: how many losses of it were seen, less for a later arm, so that no two are equal.
         as_worse: `Standing.as_worse`.
@@ -59,8 +57,6 @@ class PairTotals(NamedTuple):
     gains: Floats
     goals: Floats
     common: Floats
-    follows: Ints
-    contenders: Ints
     chances: Floats
     counts: Floats
     as_worse: Floats
@@ -107,18 +103,13 @@ def _take_slots(pairs: PairTotals, standing: Standing, arm: int) -> int:
 
 @compiled
 def _add_weights(pairs: PairTotals, rho: float) -> None:
-    """Add the weight of a round with a law to all pairs that are followed; it is 0 for those that
-    the round could not explore.
+    """Add the weight of a round with a law to all pairs; it is 0 for those that the round could not
+    explore.
     """
     slots = len(pairs.owners)
     for one in range(slots):
-        if pairs.follows[one] == 1:
-            for two in range(slots):
-                pairs.weights[one, two] += rho * _slot_weight(pairs, one, two)
-        else:
-            for place in range(len(pairs.contenders)):
-                two = pairs.contenders[place]
-                pairs.weights[one, two] += rho * _slot_weight(pairs, one, two)
+        for two in range(slots):
+            pairs.weights[one, two] += rho * _slot_weight(pairs, one, two)
         pairs.weights[one, one] = 0.0
 
 
@@ -142,8 +133,7 @@ def _bet_by_law(
     chance = pairs.chances[explored]
     enough = False
     for slot in range(len(pairs.owners)):
-        is_followed = pairs.follows[slot] == 1 or pairs.follows[explored] == 1
-        if slot != explored and is_followed and pairs.chances[slot] > 0.0:
+        if slot != explored and pairs.chances[slot] > 0.0:
             level = standing.levels[level_arm(standing, arm, pairs.owners[slot])]
             above = loss_above(seen, n, level) / chance
             gain = _slot_weight(pairs, explored, slot) * above
