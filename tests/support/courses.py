@@ -188,7 +188,7 @@ def common_calls() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
         (
             pack_observations(sums, seen),
             by_arm,
-            sums.pairs.totals(live == 1),
+            sums.pairs.totals(),
             sums.outs.totals(live, 60.0, closed=False),
             singles,
             empty_standing(3),
@@ -196,7 +196,8 @@ def common_calls() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
         ),
     )
     alarm = AlarmTotals(STAKES, PRIOR, np.array([1, 2]), np.ones((2, len(STAKES))))
-    yield "bet_since", bet_since, (pack_observations(sums, seen), alarm, empty_standing(3), 0, 0)
+    standing = empty_standing(3)._replace(chances=np.full(3, 1 / 3), means=rng.random(3))
+    yield "bet_since", bet_since, (pack_observations(sums, seen), alarm, standing, 0, 0)
     looks = (singles.looks, np.zeros(3), np.zeros(3), np.arange(20) % 3, rng.random(20))
     yield "add_looks", add_looks, looks
     rounds_bet_on = (np.full(20, 0.4), np.full(20, 0.4), rng.random(20) + 0.4, *rng.random((3, 20)))
@@ -263,6 +264,8 @@ def outcome(call: Any, arguments: tuple[Any, ...]) -> bytes:
     """What a function returns and makes of its arrays, which are copied first."""
     fresh = [_copied(each) for each in arguments]
     returned = call(*fresh)
+    if isinstance(returned, np.floating):  # machine code returns Python's own numbers
+        returned = returned.item()
     arrays = (each.tobytes() for each in _flat(fresh) if isinstance(each, np.ndarray))
     return repr(returned).encode() + b"".join(arrays)
 
