@@ -62,7 +62,7 @@ class Question:
     >>> question = Question(1_000)
     >>> question.add(np.ones(1_000), ArmSeen(half, half, is_first, loss, 1.0 / half))
     >>> [round(end, 2) for end in question.ends(np.arange(1_000), risk=0.025)]
-    [0.24, 0.27]
+    [0.21, 0.29]
     """
 
     def __init__(self, decisions: int) -> None:

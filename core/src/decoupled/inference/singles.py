@@ -235,8 +235,9 @@ def centred_sums(bets: CentredBets, rows: slice, risk: float, first: int = 0) ->
         risk: the risk of each bound.
         first: the first rate that they bet with. The others' money is left out.
 
+    >>> from decoupled.kernels.single_bets import bet_on_rounds
     >>> rounds = np.full((6, 1_000), 0.5)     # levels, and losses that were seen with certainty
-    >>> rounds[4] = 0.6
+    >>> rounds[3], rounds[4] = 1.0, 0.6
     >>> bets = new_centred_bets(1)
     >>> bet_on_rounds(bets, 0, *rounds)
     >>> bool(500.0 < centred_sums(bets, slice(0, 1), 0.05)[0] < 600.0)

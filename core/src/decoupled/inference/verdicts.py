@@ -492,7 +492,7 @@ def regret(
     ...     loss = 0.25 if n % 2 else 0.75
     ...     sequences.update(explore=n % 2, weight=2.0, loss=loss, exploit=n // 2 % 2)
     >>> [round(end) for end in regret(sequences)]
-    [500, 484, 504]
+    [500, 485, 508]
     """
     arm = best_looking(sequences, drift=drift) if against is None else against
     rounds = compared_rounds(sequences, drift=drift)
