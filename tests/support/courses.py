@@ -21,6 +21,7 @@ from decoupled.inference.adding import empty_standing, pack_observations
 from decoupled.inference.sequences import Sequences
 from decoupled.inference.sums import Observation
 from decoupled.kernels import dispatch, feedback_delay, rounds, winner_law
+from decoupled.kernels.alarm_bets import AlarmTotals, bet_since
 from decoupled.kernels.betting import ArmTotals, add_observations
 from decoupled.kernels.dispatch import Entries, register
 from decoupled.kernels.feedback_delay import Direct, FeedbackQueue
@@ -29,6 +30,7 @@ from decoupled.kernels.random.sampling import BERNOULLI, BETA, draw_loss
 from decoupled.kernels.random.stream import new_stream, uniform
 from decoupled.kernels.rounds import Run, against_best, play_rounds
 from decoupled.kernels.single_bets import add_looks, bet_on_rounds
+from decoupled.kernels.stakes import PRIOR, STAKES
 from decoupled.kernels.state import State
 from decoupled.kernels.worlds import AdversaryWorld, TableWorld
 from decoupled.policies.contextual.kernels import keyed_contextual
@@ -193,6 +195,8 @@ def common_calls() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
             0,
         ),
     )
+    alarm = AlarmTotals(STAKES, PRIOR, np.array([1, 2]), np.ones((2, len(STAKES))))
+    yield "bet_since", bet_since, (pack_observations(sums, seen), alarm, empty_standing(3), 0, 0)
     looks = (singles.looks, np.zeros(3), np.zeros(3), np.arange(20) % 3, rng.random(20))
     yield "add_looks", add_looks, looks
     rounds_bet_on = (np.full(20, 0.4), np.full(20, 0.4), rng.random(20) + 0.4, *rng.random((3, 20)))

@@ -12,10 +12,10 @@ from decoupled.inference import singles
 from decoupled.inference.sums import Observation, Sums
 from decoupled.kernels.observed import BAND
 from decoupled.kernels.single_bets import (
+    FIRST_RATE_OF_ARMS,
     LOOK_PRIOR,
     LOOK_STAKES,
     MOST_LOST,
-    RATE_PRIOR,
     RATES,
 )
 from support.watching import Run
@@ -122,11 +122,12 @@ def least_estimate(asked: Asked, share: float) -> float:
     )
 
 
-def lower_centred(rounds: Sequence[Asked], risk: float) -> float:
+def lower_centred(rounds: Sequence[Asked], risk: float, first: int) -> float:
     """The lower end of the mean over these rounds, all with the same weight."""
-    won, levels = np.log(RATE_PRIOR), np.zeros(len(RATES))
+    rates = RATES[first:]
+    won, levels = np.full(len(rates), -math.log(len(rates))), np.zeros(len(rates))
     for asked in rounds:
-        for k, rate in enumerate(RATES.tolist()):
+        for k, rate in enumerate(rates.tolist()):
             level = float(asked.counts @ asked.levels)
             limit = MOST_LOST / rate
             share = 0.0
@@ -142,16 +143,16 @@ def lower_centred(rounds: Sequence[Asked], risk: float) -> float:
             levels[k] += level
 
     def is_refuted(mean: float) -> bool:
-        excess = RATES * (len(rounds) * mean - levels)
+        excess = rates * (len(rounds) * mean - levels)
         return bool(np.logaddexp.reduce(won - excess) > -math.log(risk))
 
     return bisected(is_refuted, -20.0, 20.0)
 
 
-def centred_ends(rounds: Sequence[Asked], risk: float) -> Ends:
-    """Both ends."""
+def centred_ends(rounds: Sequence[Asked], risk: float, first: int = 0) -> Ends:
+    """Both ends, by the rates from this one on."""
     opposite = [asked._replace(counts=-asked.counts) for asked in rounds]
-    return lower_centred(rounds, risk), -lower_centred(opposite, risk)
+    return lower_centred(rounds, risk, first), -lower_centred(opposite, risk, first)
 
 
 def asked_of(
@@ -288,17 +289,19 @@ class _Rounds(NamedTuple):
     mean: Floats
 
 
-def _centred_wrong(rounds: _Rounds, goal: float) -> bool:
+def _centred_wrong(rounds: _Rounds, goal: float, first: int = 0) -> bool:
+    rates = RATES[first:]
+    prior = singles.RATE_PRIOR[first:] * len(RATES) / len(rates)
     level, base, reach, weight, gain, guess, mean = (column[:, None] for column in rounds)
-    limit = MOST_LOST / RATES
+    limit = MOST_LOST / rates
     is_whole = reach <= limit
     with np.errstate(divide="ignore", invalid="ignore"):
         part = np.where(base < limit, (limit - base) / (reach - base), 0.0)
     share = np.where(is_whole, 1.0, part)
     excess = np.where(is_whole, 0.0, np.maximum(base - limit, 0.0))
     worth = excess - (1.0 - share) * base + weight * (gain - share * guess)
-    won = np.cumsum(np.log1p(RATES * worth), axis=0)
-    logs = np.log(singles.RATE_PRIOR) + won - RATES * np.cumsum(mean - level + excess, axis=0)
+    won = np.cumsum(np.log1p(rates * worth), axis=0)
+    logs = np.log(prior) + won - rates * np.cumsum(mean - level + excess, axis=0)
     return bool((np.logaddexp.reduce(logs, axis=1) >= goal).any())
 
 
@@ -344,6 +347,8 @@ def against_served_wrong(run: Run, risk: float) -> bool:
             _Rounds(level - beside, base, reach, weight, gain, guess, mean),
             _Rounds(beside - level, 2 - base, other, weight, 1 - gain, 1 - guess, -mean),
         ):
-            if _centred_wrong(_Rounds(*(column[differs] for column in end)), goal):
+            if _centred_wrong(
+                _Rounds(*(column[differs] for column in end)), goal, FIRST_RATE_OF_ARMS
+            ):
                 return True
     return False

@@ -364,8 +364,7 @@ def test_laws_may_be_text_or_missing_in_some_rows_and_say_who_had_no_chance() ->
     for log in (rows, some, without_law(rows)):
         found = candidate(log, "b")
         widths.append(found.high - found.low)
-    assert widths == sorted(widths)
-    assert 2.0 * widths[0] < widths[1]
+    assert 1.5 * widths[0] < widths[1] < widths[2]
     never = {"explore": "a", "propensity": 0.5, "loss": 0.9, "law": {"a": 0.5, "b": 0.5, "c": 0.0}}
     found = dc.evaluate([*rows, never], "b")
     assert (found.left_out, found.arms) == (1, dc.evaluate(rows, "b").arms)

@@ -17,7 +17,7 @@ import decoupled as dc
 from decoupled.inference import Interval, Sequences, singles
 from decoupled.inference.questions import ArmSeen, Question
 from decoupled.inference.sums import Observation
-from decoupled.kernels.single_bets import LOOK_STAKES, MOST_LOST, RATES
+from decoupled.kernels.single_bets import FIRST_RATE_OF_ARMS, LOOK_STAKES, MOST_LOST, RATES
 from support.betting import labelled
 from support.seeds import seeded
 from support.singles import (
@@ -87,7 +87,8 @@ def test_an_arm_and_what_was_exploited_are_compared_as_the_definition_says(laws:
     seen = rounds_of(35, ARMS, seed=4, laws=laws)
     found = fed(seen)
     for arm in range(ARMS):
-        expected = centred_ends(list(asked_of(seen, ARMS, arm)), RISK * 0.9 / (2 * ARMS))
+        rounds = list(asked_of(seen, ARMS, arm))
+        expected = centred_ends(rounds, RISK * 0.9 / (2 * ARMS), FIRST_RATE_OF_ARMS)
         assert ends(found.against_served(arm)) == pytest.approx(
             np.clip(expected, -1.0, 1.0), abs=1e-7
         )

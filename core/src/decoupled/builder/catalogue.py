@@ -273,8 +273,9 @@ def _looks() -> LookBets:
 
 
 def _centred() -> CentredBets:
-    table, ints = np.zeros((ARMS, ARMS)), np.zeros(ARMS, np.int64)
-    return CentredBets(table, np.zeros((ARMS, ARMS), np.int64), table, ints)
+    numbers, table = np.zeros(ARMS), np.zeros((ARMS, ARMS))
+    ints, rows = np.zeros(ARMS, np.int64), np.zeros((ARMS, ARMS), np.int64)
+    return CentredBets(won=table, powers=rows, levels=numbers, excesses=table, rounds=ints)
 
 
 def _stream() -> Any:

@@ -16,10 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..base.arrays import Bools, Floats, Ints
-from ..kernels.single_bets import RATE_PRIOR, RATES, CentredBets, bet_on_rounds
+from ..kernels.single_bets import bet_on_rounds
 from ..kernels.stakes import LEAST_LEVEL, MOST_LEVEL
-from .singles import centred_sums
-from .stakes import log_money
+from .singles import centred_sums, new_centred_bets
 
 
 class ArmSeen(NamedTuple):
@@ -121,12 +120,7 @@ class Question:
             rows: the places of the decisions.
             risk: the probability with which an end fails.
         """
-        bets = CentredBets(
-            won=np.tile(RATE_PRIOR, (2, 1)),
-            powers=np.zeros((2, len(RATES)), np.int64),
-            centres=np.zeros((2, len(RATES))),
-            rounds=np.zeros(0, np.int64),
-        )
+        bets = new_centred_bets(2)
         for row, end in enumerate((self._low, self._high)):
             bet_on_rounds(
                 bets,
@@ -138,6 +132,5 @@ class Question:
                 end.gains[rows],
                 end.guesses[rows],
             )
-        sums = centred_sums(log_money(bets.won, bets.powers), bets.centres, risk)
-        low, high = sums / len(rows)
+        low, high = centred_sums(bets, slice(0, 2), risk) / len(rows)
         return float(low), -float(high)

@@ -30,6 +30,7 @@ from ..base.arrays import Floats, Ints
 from ..base.packed import pack_floats, pack_ints, unpack_floats, unpack_ints
 from ..kernels.single_bets import (
     FIRST_ARM_ROW,
+    FIRST_RATE_OF_ARMS,
     LOOK_PRIOR,
     LOOK_STAKES,
     RATE_PRIOR,
@@ -56,22 +57,24 @@ class Singles:
     look_centres: Floats
     centred_won: Floats
     centred_powers: Ints
-    centres: Floats
+    levels: Floats
+    excesses: Floats
     rounds: Ints
 
     @classmethod
     def start(cls, arms: int) -> "Singles":
         """Nothing is known yet. With too many arms none is compared with what was exploited."""
-        rows = FIRST_ARM_ROW + 2 * (arms if arms <= MOST_ARMS else 0)
+        centred = new_centred_bets(FIRST_ARM_ROW + 2 * (arms if arms <= MOST_ARMS else 0))
         return cls(
             look_won=np.tile(LOOK_PRIOR, (2 * arms, 1)),
             look_powers=np.zeros((2 * arms, len(LOOK_STAKES)), np.int64),
             look_weights=np.zeros(2 * arms),
             look_centres=np.zeros(2 * arms),
-            centred_won=np.tile(RATE_PRIOR, (rows, 1)),
-            centred_powers=np.zeros((rows, len(RATES)), np.int64),
-            centres=np.zeros((rows, len(RATES))),
-            rounds=np.zeros(rows // 2, np.int64),
+            centred_won=centred.won,
+            centred_powers=centred.powers,
+            levels=centred.levels,
+            excesses=centred.excesses,
+            rounds=centred.rounds,
         )
 
     def copy(self) -> "Singles":
@@ -86,8 +89,17 @@ class Singles:
         """
         return SingleTotals(
             self._looks(),
-            CentredBets(self.centred_won, self.centred_powers, self.centres, self.rounds),
+            self._centred(),
             live,
+        )
+
+    def _centred(self) -> CentredBets:
+        return CentredBets(
+            won=self.centred_won,
+            powers=self.centred_powers,
+            levels=self.levels,
+            excesses=self.excesses,
+            rounds=self.rounds,
         )
 
     def _looks(self) -> LookBets:
@@ -114,7 +126,8 @@ class Singles:
         served = slice(SERVED_ROWS, FIRST_ARM_ROW)
         fresh.centred_won[served] = self.centred_won[served]
         fresh.centred_powers[served] = self.centred_powers[served]
-        fresh.centres[served] = self.centres[served]
+        fresh.levels[served] = self.levels[served]
+        fresh.excesses[served] = self.excesses[served]
         fresh.rounds[0] = self.rounds[0]
         for field in fields(self):
             setattr(self, field.name, getattr(fresh, field.name))
@@ -142,7 +155,7 @@ class Singles:
         """The ends of the mean of what was exploited, on the map of losses to [0, 1]."""
         if self.rounds[0] == 0:
             return 0.0, 1.0
-        low, other = self._centred_sums(SERVED_ROWS, risk) / self.rounds[0]
+        low, other = centred_sums(self._centred(), slice(0, FIRST_ARM_ROW), risk) / self.rounds[0]
         return float(low), 1.0 - float(other)
 
     def against_served_ends(self, arm: int, risk: float) -> tuple[float, float]:
@@ -150,14 +163,10 @@ class Singles:
         rounds = self.rounds[1 + arm]
         if rounds == 0:
             return -1.0, 1.0
-        low, other = self._centred_sums(FIRST_ARM_ROW + 2 * arm, risk) / rounds
-        return float(low), -float(other)
-
-    def _centred_sums(self, row: int, risk: float) -> Floats:
-        """The lower bounds of the sums of the means that a row and the next one bet on."""
+        row = FIRST_ARM_ROW + 2 * arm
         rows = slice(row, row + 2)
-        logs = log_money(self.centred_won[rows], self.centred_powers[rows])
-        return centred_sums(logs, self.centres[rows], risk)
+        low, other = centred_sums(self._centred(), rows, risk, FIRST_RATE_OF_ARMS) / rounds
+        return float(low), -float(other)
 
     def to_dict(self) -> dict[str, Any]:
         """The sums as plain values."""
@@ -180,7 +189,8 @@ class Singles:
             look_centres=unpack_floats(content["look_centres"]),
             centred_won=unpack_floats(content["centred_won"]).reshape(rows, -1),
             centred_powers=unpack_ints(content["centred_powers"]).reshape(rows, -1),
-            centres=unpack_floats(content["centres"]).reshape(rows, -1),
+            levels=unpack_floats(content["levels"]),
+            excesses=unpack_floats(content["excesses"]).reshape(rows, -1),
             rounds=rounds,
         )
         singles._check()
@@ -203,7 +213,12 @@ class Singles:
             "look_centres": self.look_centres.shape == (looks,) and _are_small(self.look_centres),
             "centred_won": _is_money(self.centred_won, (rows, len(RATES))),
             "centred_powers": _are_powers(self.centred_powers, self.centred_won),
-            "centres": self.centres.shape == self.centred_won.shape and _are_small(self.centres),
+            "levels": self.levels.shape == (rows,) and _are_small(self.levels),
+            "excesses": (
+                self.excesses.shape == self.centred_won.shape
+                and _are_small(self.excesses)
+                and (self.excesses >= 0.0).all()
+            ),
             "rounds": rows >= FIRST_ARM_ROW and (self.rounds >= 0).all(),
         }
         for name, is_right in is_possible.items():
@@ -211,22 +226,43 @@ class Singles:
                 raise ValueError(f"{name} of singles cannot be")
 
 
-def centred_sums(logs: Floats, centres: Floats, risk: float) -> Floats:
+def centred_sums(bets: CentredBets, rows: slice, risk: float, first: int = 0) -> Floats:
     """The lower bounds of the sums of the means that centred bets are about, each at this risk.
 
     Args:
-        logs: the logarithm of the money of each of `RATES`, its share included, row by row.
-        centres: the sums of the levels, of the same shape.
+        bets: the bets.
+        rows: which of them.
         risk: the risk of each bound.
+        first: the first rate that they bet with. The others' money is left out.
 
-    >>> from decoupled.kernels.single_bets import RATE_PRIOR, RATES
-    >>> won = RATE_PRIOR * (1.0 + 0.1 * RATES) ** 1_000    # each round was worth 1/10
-    >>> logs = np.log(won)[None, :]
-    >>> bool(90.0 < centred_sums(logs, np.zeros(logs.shape), 0.05)[0] < 100.0)
+    >>> rounds = np.full((6, 1_000), 0.5)     # levels, and losses that were seen with certainty
+    >>> rounds[4] = 0.6
+    >>> bets = new_centred_bets(1)
+    >>> bet_on_rounds(bets, 0, *rounds)
+    >>> bool(500.0 < centred_sums(bets, slice(0, 1), 0.05)[0] < 600.0)
     True
     """
+    logs = log_money(bets.won[rows, first:], bets.powers[rows, first:])
+    rates = RATES[first:]
+    logs -= np.log(len(rates) / len(RATES))  # all began with the same
+    centres = bets.levels[rows, None] - bets.excesses[rows, first:]
     goals = np.full(len(logs), -np.log(risk))
-    return root(RATES, logs + RATES * centres, np.ones(len(logs)), goals)
+    return root(rates, logs + rates * centres, np.ones(len(logs)), goals)
+
+
+def new_centred_bets(rows: int) -> CentredBets:
+    """So many bets before their first round.
+
+    >>> new_centred_bets(2).won.sum(axis=1).round(9).tolist()
+    [1.0, 1.0]
+    """
+    return CentredBets(
+        won=np.tile(RATE_PRIOR, (rows, 1)),
+        powers=np.zeros((rows, len(RATES)), np.int64),
+        levels=np.zeros(rows),
+        excesses=np.zeros((rows, len(RATES))),
+        rounds=np.zeros(rows // 2, np.int64),
+    )
 
 
 def _are_small(values: Floats) -> bool:
@@ -251,5 +287,6 @@ _FLOATS = (
     "look_weights",
     "look_centres",
     "centred_won",
-    "centres",
+    "levels",
+    "excesses",
 )

@@ -41,8 +41,12 @@ RATE_PRIOR: Floats = np.full(len(RATES), 1.0 / len(RATES))
 
 MOST_WEIGHT = 1e50  # a larger one could not be multiplied; it then counts for less
 
-# The rows of `won`, `powers` and `centres` in `CentredBets`: two for what was exploited, then two
-# for each arm. The first of two is the bet for the lower end.
+# The first rate that an arm is compared with what was exploited by: an estimate of a difference may
+# fall by more than 1 below its level if nothing is seen, and larger rates allow no such loss.
+FIRST_RATE_OF_ARMS = 3
+
+# The rows of `won`, `powers`, `levels` and `excesses` in `CentredBets`: two for what was exploited,
+# then two for each arm. The first of two is the bet for the lower end.
 SERVED_ROWS = 0
 FIRST_ARM_ROW = 2
 
@@ -70,13 +74,15 @@ class CentredBets(NamedTuple):
     Attributes:
         won: the money of each of `RATES`, see `decoupled.kernels.stakes`.
         powers: of 2^1000, that go with it.
-        centres: the sum of the levels, for each rate.
+        levels: the sum of the levels.
+        excesses: by how much these were lowered for each rate, in all.
         rounds: of what was exploited, and of each such arm.
     """
 
     won: Floats
     powers: Ints
-    centres: Floats
+    levels: Floats
+    excesses: Floats
     rounds: Ints
 
 
@@ -183,9 +189,9 @@ def _weight_of(seen: Observed, chance: float, n: int) -> float:
 
 
 @compiled
-def _reach(level: float, chance: float) -> float:
-    """How far below the level a centred estimate may fall: without a known law, any distance."""
-    return level / chance if chance > 0.0 else math.inf
+def _inverse(chance: float) -> float:
+    """1 / a chance; without a known one, a weight may be anything."""
+    return 1.0 / chance if chance > 0.0 else math.inf
 
 
 @compiled
@@ -206,10 +212,12 @@ def _bet_on_served(seen: Observed, centred: CentredBets, standing: Standing, n: 
     elif arm == row[EXPLORE]:
         weight = _weight_of(seen, chance, n)
     centred.rounds[0] += 1
-    _bet_centred(centred, SERVED_ROWS, level, level, _reach(level, chance), weight, loss, level)
+    inverse = _inverse(chance)
     other = 1.0 - level
+    row_of_low = SERVED_ROWS
+    _bet_centred(centred, row_of_low, 0, level, level, level * inverse, weight, loss, level)
     _bet_centred(
-        centred, SERVED_ROWS + 1, other, other, _reach(other, chance), weight, 1.0 - loss, other
+        centred, row_of_low + 1, 0, other, other, other * inverse, weight, 1.0 - loss, other
     )
 
 
@@ -227,6 +235,7 @@ def _bet_against_served(seen: Observed, singles: SingleTotals, standing: Standin
     centred = singles.centred
     loss = seen.numbers[n, LOSS]
     beside = _unit_level(seen, standing, served, n)
+    of_served = _inverse(served_chance)
     for arm in range(len(centred.rounds) - 1):
         if singles.live[arm] == 0:
             continue
@@ -248,13 +257,16 @@ def _bet_against_served(seen: Observed, singles: SingleTotals, standing: Standin
             gain = 1.0 - loss
             guess = 1.0 - beside
         base = level + 1.0 - beside
-        reach = max(_reach(level, chance), _reach(1.0 - beside, served_chance))
-        other_reach = max(_reach(1.0 - level, chance), _reach(beside, served_chance))
+        of_arm = _inverse(chance)
+        reach = max(level * of_arm, (1.0 - beside) * of_served)
+        other_reach = max((1.0 - level) * of_arm, beside * of_served)
         at = FIRST_ARM_ROW + 2 * arm
-        _bet_centred(centred, at, level - beside, base, reach, weight, gain, guess)
+        first = FIRST_RATE_OF_ARMS
+        _bet_centred(centred, at, first, level - beside, base, reach, weight, gain, guess)
         _bet_centred(
             centred,
             at + 1,
+            first,
             beside - level,
             2.0 - base,
             other_reach,
@@ -268,6 +280,7 @@ def _bet_against_served(seen: Observed, singles: SingleTotals, standing: Standin
 def _bet_centred(
     centred: CentredBets,
     row: int,
+    first: int,
     level: float,
     base: float,
     reach: float,
@@ -283,6 +296,7 @@ def _bet_centred(
     Args:
         centred: the bets.
         row: the row of the bet.
+        first: the first rate that bets.
         level: what the mean is compared with.
         base: how far the estimate falls below the level if nothing is seen and it is not centred.
         reach: how far it may fall if it is centred; infinite if that is not known.
@@ -290,22 +304,21 @@ def _bet_centred(
         gain: what was seen.
         guess: what was expected of it.
     """
-    for k in range(len(RATES)):
-        if reach <= LIMITS[k]:
-            centred.centres[row, k] += level
-            if weight > 0.0:  # otherwise the round is worth nothing
-                factor = 1.0 + RATES[k] * weight * (gain - guess)
-                multiply(centred.won, centred.powers, row, k, factor)
-            continue
-        share = 0.0
-        excess = 0.0
-        if base >= LIMITS[k]:
-            excess = base - LIMITS[k]
-        elif reach < math.inf:
-            share = (LIMITS[k] - base) / (reach - base)
-        worth = excess - (1.0 - share) * base + weight * (gain - share * guess)
+    centred.levels[row] += level
+    scale = 1.0 / (reach - base) if reach > base else 0.0
+    for k in range(first, len(RATES)):
+        limit = LIMITS[k]
+        if reach <= limit:
+            if weight == 0.0:  # the round is worth nothing to this rate, and to all smaller ones
+                break
+            worth = weight * (gain - guess)
+        elif base >= limit:
+            centred.excesses[row, k] += base - limit
+            worth = weight * gain - limit
+        else:
+            share = (limit - base) * scale
+            worth = weight * (gain - share * guess) - (1.0 - share) * base
         multiply(centred.won, centred.powers, row, k, 1.0 + RATES[k] * worth)
-        centred.centres[row, k] += level - excess
 
 
 @compiled
@@ -322,5 +335,5 @@ def bet_on_rounds(
     """Bet on rounds that weigh the same, in their order; see `_bet_centred` for what each has."""
     for n in range(len(levels)):
         _bet_centred(
-            centred, row, levels[n], bases[n], reaches[n], weights[n], gains[n], guesses[n]
+            centred, row, 0, levels[n], bases[n], reaches[n], weights[n], gains[n], guesses[n]
         )
