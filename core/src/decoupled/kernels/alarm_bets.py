@@ -64,16 +64,19 @@ def _gain(seen: Observed, standing: Standing, decided: int, rival: int, n: int) 
     """What a round is worth to the bet that the decided arm is worse than a rival."""
     explored = seen.rows[n, EXPLORE]
     if seen.rows[n, LAW] < 0 or seen.numbers[n, SHARE] > 0.0:
-        estimate = 0.0
+        estimate: float = 0.0
         if explored == decided:
             estimate = seen.numbers[n, WEIGHT] * seen.numbers[n, LOSS]
         elif explored == rival:
             estimate = seen.numbers[n, WEIGHT] * (1.0 - seen.numbers[n, LOSS])
-        return seen.numbers[n, SHARE] * (estimate - 1.0)
+        share: float = seen.numbers[n, SHARE]
+        return share * (estimate - 1.0)
     if explored != decided and explored != rival:
         return 0.0
     level = standing.levels[level_arm(standing, decided, rival)]
-    above = weight_of_round(standing, decided, rival) * loss_above(seen, n, level)
+    gain: float = weight_of_round(standing, decided, rival) * loss_above(seen, n, level)
     if explored == decided:
-        return above / standing.chances[decided]
-    return -above / standing.chances[rival]
+        gain /= standing.chances[decided]
+    else:
+        gain /= -standing.chances[rival]
+    return gain

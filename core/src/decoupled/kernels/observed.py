@@ -86,10 +86,11 @@ def weight_of_round(standing: Standing, worse: int, better: int) -> float:
     more than everything, whatever the loss.
     """
     arm = level_arm(standing, worse, better)
-    return min(
+    weight: float = min(
         standing.chances[worse] * standing.as_worse[arm],
         standing.chances[better] * standing.as_better[arm],
     )
+    return weight
 
 
 @compiled
@@ -99,13 +100,13 @@ def loss_above(seen: Observed, n: int, level: float) -> float:
     An expected loss counts as the end of the band round the level if it lies beyond: its mean with
     a label is that of the label, whatever was expected.
     """
-    rho = seen.numbers[n, RHO]
-    label = seen.numbers[n, LABEL]
+    rho: float = seen.numbers[n, RHO]
+    label: float = seen.numbers[n, LABEL]
     if rho == 1.0:
         return label - level
     low = max(level - BAND, 0.0)
     high = min(level + BAND, 1.0)
-    expected = min(max(seen.numbers[n, EXPECTED], low), high)
+    expected: float = min(max(seen.numbers[n, EXPECTED], low), high)
     if label != label:  # NaN: not labelled
         return rho * (expected - level)
     return rho * (expected - level) + (label - expected)

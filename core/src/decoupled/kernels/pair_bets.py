@@ -119,8 +119,8 @@ def _slot_weight(pairs: PairTotals, worse: int, better: int) -> float:
     is_first = pairs.counts[worse] > pairs.counts[better]
     as_worse = pairs.as_worse[worse] if is_first else pairs.as_worse[better]
     as_better = pairs.as_better[worse] if is_first else pairs.as_better[better]
-    first = pairs.chances[worse] * as_worse
-    second = pairs.chances[better] * as_better
+    first: float = pairs.chances[worse] * as_worse
+    second: float = pairs.chances[better] * as_better
     return first if first < second else second
 
 
