@@ -75,7 +75,7 @@ def look_ends(
     ends = []
     for sign in (1.0, -1.0):
         weights = [up if sign > 0.0 else down for _, _, up, down in looks]
-        won = np.log(LOOK_PRIOR)
+        won: Floats = np.log(LOOK_PRIOR)
         for (level, estimate, _, _), weight in zip(looks, weights, strict=True):
             won = won + np.log1p(LOOK_STAKES * weight * sign * (estimate - level))
 
@@ -134,7 +134,7 @@ def lower_centred(rounds: Sequence[Asked], risk: float, first: int) -> float:
             if asked.law is not None:
 
                 def is_safe(share: float) -> bool:
-                    return least_estimate(asked, share) >= level - limit  # noqa: B023
+                    return bool(least_estimate(asked, share) >= level - limit)  # noqa: B023
 
                 share = 1.0 if is_safe(1.0) else bisected(is_safe, 0.0, 1.0)
             level = min(level, least_estimate(asked, share) + limit)
@@ -230,7 +230,7 @@ def played(world: World, count: int, arms: int, seed: int, *, missing_by_arm: bo
     for number in range(count):
         law = learner.exploration_probabilities()
         decision = learner.decide()
-        explore = int(decision.explore)
+        explore = learner.arms.index(decision.explore)
         losses, means = world(number, np.clip(totals / counts, 0.02, 0.98), rng)
         if missing_by_arm and rng.random() < 0.8 * explore / arms:
             learner.forget(decision)
@@ -239,7 +239,9 @@ def played(world: World, count: int, arms: int, seed: int, *, missing_by_arm: bo
         learner.observe(decision, loss)
         totals[explore] += loss
         counts[explore] += 1.0
-        rows.append((explore, int(decision.exploit), 1.0 / float(law[explore]), loss))
+        rows.append(
+            (explore, learner.arms.index(decision.exploit), 1.0 / float(law[explore]), loss)
+        )
         laws.append(law)
         truths.append(means)
     explored, exploited, weights, seen = (np.array(column) for column in zip(*rows, strict=True))

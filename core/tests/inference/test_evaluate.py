@@ -341,7 +341,7 @@ def test_laws_make_intervals_narrow_and_change_no_estimate(coupled: bool) -> Non
     """The truth is in all of them but in one seed of 20; most are a tenth as wide."""
     rows = with_laws(2_000, coupled=coupled)
     found, blind = (dc.evaluate(log, {"a": 0.5, "c": 0.5}) for log in (rows, without_law(rows)))
-    served = np.mean([MEANS[row["exploit"]] for row in rows])
+    served = float(np.mean([MEANS[row["exploit"]] for row in rows]))
     truths = [*MEANS.values(), served, 0.5]
     for one, other, truth in zip(found.values, blind.values, truths, strict=True):
         assert one.doubly_robust == other.doubly_robust

@@ -450,9 +450,9 @@ class _Estimates:
     def _add_difference_without_law(self, columns: _Served) -> None:
         """Say what bets on the difference know in the standard game, where no law is known."""
         log = self.log
-        is_blind = np.ones(len(log), np.bool_)
+        is_blind: Bools = np.ones(len(log), np.bool_)
         if log.laws is not None:
-            is_blind = np.isnan(log.laws).any(axis=1)
+            is_blind = np.asarray(np.isnan(log.laws).any(axis=1))
         mine = self.candidate_weights * log.loss + columns.weights * (1.0 - log.loss)
         theirs = columns.weights * log.loss + self.candidate_weights * (1.0 - log.loss)
         self.of_difference.set_uncentred(is_blind, mine, theirs)

@@ -31,9 +31,7 @@ from ..base.packed import pack_floats, pack_ints, unpack_floats, unpack_ints
 from ..kernels.single_bets import (
     FIRST_ARM_ROW,
     FIRST_RATE_OF_ARMS,
-    LOOK_PRIOR,
     LOOK_STAKES,
-    RATE_PRIOR,
     RATES,
     SERVED_ROWS,
     CentredBets,
@@ -41,6 +39,8 @@ from ..kernels.single_bets import (
     SingleTotals,
     add_looks,
 )
+from ..kernels.single_bets import LOOK_PRIOR as LOOK_PRIOR
+from ..kernels.single_bets import RATE_PRIOR as RATE_PRIOR
 from ..kernels.stakes import LESS, MOST
 from .boundary import root
 from .pairs import MOST_ARMS
