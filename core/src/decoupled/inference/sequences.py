@@ -188,7 +188,8 @@ class Sequences:
                 and become much sharper. Leave it out if it depends on the request: requests would
                 then count by it.
             rho: the probability with which the round asked for a label; 1 without labels.
-            label: the label that it got, in [0, 1]; None if it got none, and without labels.
+            label: the label that it got, in [0, 1]; None if it got none, and without labels. With
+                `rho` below 1, a loss without it counts as one that nobody labelled.
 
         >>> Sequences(arms=2).update(explore=0, weight=2.0, loss=7.0)
         Traceback (most recent call last):

@@ -16,7 +16,8 @@ import math
 import numpy as np
 
 from ..base.arrays import Floats, Ints
-from ..kernels.stakes import PRIOR, STAKES
+from ..kernels.stakes import PRIOR as PRIOR
+from ..kernels.stakes import STAKES as STAKES
 from .boundary import log_sum_exp, root
 
 LOG_PRIOR: Floats = np.log(PRIOR)

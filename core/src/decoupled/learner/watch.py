@@ -401,14 +401,21 @@ class Watch:
         return released
 
     def replay(
-        self, serial: int, weight: float, loss: float, rho: float, *, incumbent: bool
+        self,
+        serial: int,
+        weight: float,
+        loss: float,
+        rho: float,
+        label: float | None,
+        *,
+        incumbent: bool,
     ) -> None:
         """Add a record of a log. An incumbent is not judged by it: whoever set it may have known
         the log.
         """
         if incumbent and self.trial is None:
             self.trial = self.sequences.copy()
-        self.sequences.add(Observation(serial, weight, loss, rho=rho))
+        self.sequences.add(Observation(serial, weight, loss, rho=rho, label=label))
 
     # Arms
 
