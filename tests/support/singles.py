@@ -77,7 +77,8 @@ def look_ends(
         weights = [up if sign > 0.0 else down for _, _, up, down in looks]
         won: Floats = np.log(LOOK_PRIOR)
         for (level, estimate, _, _), weight in zip(looks, weights, strict=True):
-            won = won + np.log1p(LOOK_STAKES * weight * sign * (estimate - level))
+            factors = 1.0 + LOOK_STAKES * (weight * sign * (estimate - level))
+            won = np.asarray(won + np.log(factors), np.float64)
 
         def is_refuted(mean: float, won: Floats = won, weights: list[float] = weights) -> bool:
             excess = sum(
