@@ -17,10 +17,11 @@ import numpy as np
 import decoupled as dc
 from decoupled.builder import catalogue
 from decoupled.environments.base import Adversary
-from decoupled.inference.adding import pack_observations
+from decoupled.inference.adding import empty_standing, pack_observations
 from decoupled.inference.sequences import Sequences
 from decoupled.inference.sums import Observation
 from decoupled.kernels import dispatch, feedback_delay, rounds, winner_law
+from decoupled.kernels.alarm_bets import AlarmTotals, bet_since
 from decoupled.kernels.betting import ArmTotals, add_observations
 from decoupled.kernels.dispatch import Entries, register
 from decoupled.kernels.feedback_delay import Direct, FeedbackQueue
@@ -28,6 +29,8 @@ from decoupled.kernels.random import keyed
 from decoupled.kernels.random.sampling import BERNOULLI, BETA, draw_loss
 from decoupled.kernels.random.stream import new_stream, uniform
 from decoupled.kernels.rounds import Run, against_best, play_rounds
+from decoupled.kernels.single_bets import add_looks, bet_on_rounds
+from decoupled.kernels.stakes import PRIOR, STAKES
 from decoupled.kernels.state import State
 from decoupled.kernels.worlds import AdversaryWorld, TableWorld
 from decoupled.policies.contextual.kernels import keyed_contextual
@@ -177,11 +180,28 @@ def common_calls() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     seen = [Observation(n % 3, 3.0, n % 7 / 6.0, n % 2, None, np.full(3, 1 / 3)) for n in range(20)]
     sums = Sequences(3).sums
     by_arm = ArmTotals(sums.moments, sums.counts, sums.rounds, sums.flow)
+    live = np.ones(3, np.int64)
+    singles = sums.singles.totals(live)
     yield (
         "add_observations",
         add_observations,
-        (pack_observations(sums, seen), by_arm, sums.pairs.totals(), 0),
+        (
+            pack_observations(sums, seen),
+            by_arm,
+            sums.pairs.totals(),
+            sums.outs.totals(live, 60.0, closed=False),
+            singles,
+            empty_standing(3),
+            0,
+        ),
     )
+    alarm = AlarmTotals(STAKES, PRIOR, np.array([1, 2]), np.ones((2, len(STAKES))))
+    standing = empty_standing(3)._replace(chances=np.full(3, 1 / 3), means=rng.random(3))
+    yield "bet_since", bet_since, (pack_observations(sums, seen), alarm, standing, 0, 0)
+    looks = (singles.looks, np.zeros(3), np.zeros(3), np.arange(20) % 3, rng.random(20))
+    yield "add_looks", add_looks, looks
+    rounds_bet_on = (np.full(20, 0.4), np.full(20, 0.4), rng.random(20) + 0.4, *rng.random((3, 20)))
+    yield "bet_on_rounds", bet_on_rounds, (singles.centred, 0, *rounds_bet_on)
     yield (
         "merge_groups",
         rounds.merge_groups,
@@ -244,6 +264,8 @@ def outcome(call: Any, arguments: tuple[Any, ...]) -> bytes:
     """What a function returns and makes of its arrays, which are copied first."""
     fresh = [_copied(each) for each in arguments]
     returned = call(*fresh)
+    if isinstance(returned, np.floating):  # machine code returns Python's own numbers
+        returned = returned.item()
     arrays = (each.tobytes() for each in _flat(fresh) if isinstance(each, np.ndarray))
     return repr(returned).encode() + b"".join(arrays)
 

@@ -1,8 +1,8 @@
-"""The two statistical guards that tests share."""
+"""The statistical guards that tests share."""
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import chi2, norm
+from scipy.stats import binom, chi2, norm
 
 from support.twins import Floats
 
@@ -34,3 +34,10 @@ def chi_square_p(counts: ArrayLike, law: ArrayLike, least: float = 10.0) -> floa
 def means_agree(mean: Floats, expected: Floats, error: Floats, level: float) -> bool:
     """Whether every mean lies where a normal one would, but for a chance of `level` each."""
     return bool((np.abs(mean - expected) <= norm.isf(level / 2) * error + 1e-12).all())
+
+
+def most_false(runs: int, risk: float, false_alarm: float = 1e-3) -> int:
+    """The least number that a binomial of this risk exceeds with a probability of at most
+    `false_alarm`.
+    """
+    return int(binom.isf(false_alarm, runs, risk))

@@ -9,11 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decoupled.base.arrays import Bools, Floats, Ints
+from decoupled.base.arrays import Floats, Ints
 from decoupled.decision import Decision
 from decoupled.environments import Alternating
-from decoupled.inference import pairs
-from decoupled.inference.boundary import log_wealth, log_wealth_of_difference
+from decoupled.inference import stakes
 from decoupled.inference.sums import Sums
 from decoupled.kernels.rounds import Table
 from decoupled.policies import Policy
@@ -103,62 +102,6 @@ def record(
 # Whether an interval of a family ever excludes the truth
 
 
-def ever_wrong(values: Floats, truth: Floats, risk: float) -> Bools:
-    """For each column, whether the lower bound of `lower_mean` ever exceeds the running mean of `truth`."""
-    count = np.arange(1.0, len(values) + 1.0)[:, None]
-    total, squares, target = (np.cumsum(each, axis=0) for each in (values, values**2, truth))
-    excess = total - target
-    least = np.maximum(squares - total**2 / count, 1e-12)
-    looks, columns = np.nonzero(
-        (excess > 0.0) & (excess**2 >= -2.0 / margin * np.log(risk) * least)
-    )
-    wrong = np.zeros(values.shape[1], np.bool_)
-    if len(looks) > 0:
-        n = count[looks, 0]
-        at = looks, columns
-        wealth = log_wealth(n, total[at], squares[at], target[at] / n)[0]
-        wrong[columns[wealth >= -np.log(risk)]] = True
-    return wrong
-
-
-def ever_wrong_difference(values: Floats, truth: Floats, risk: float) -> Bools:
-    excess, squares = np.cumsum(values - truth, axis=0), np.cumsum(values**2, axis=0)
-    looks, columns = np.nonzero(
-        (excess > 0.0) & (excess**2 >= -2.0 / margin * np.log(risk) * squares)
-    )
-    wrong = np.zeros(values.shape[1], np.bool_)
-    if len(looks) > 0:
-        wealth = log_wealth_of_difference(excess[looks, columns], squares[looks, columns])
-        wrong[columns[wealth >= -np.log(risk)]] = True
-    return wrong
-
-
-def arms_wrong(run: Run, risk: float) -> bool:
-    """Whether an arm, or what was exploited, is ever outside its interval, with weights."""
-    share = Sums.start(run.arms).share_of_arms()[1] / 2.0
-    served = (run.explore == run.exploit) * run.weight
-    truth = np.take_along_axis(run.means, run.exploit[:, None], axis=1)
-    for loss, means, used in (
-        (run.loss, run.means, truth),
-        (1.0 - run.loss, 1.0 - run.means, 1.0 - truth),
-    ):
-        values = np.column_stack([run.explored(run.weight * loss), served * loss])
-        if ever_wrong(values, np.column_stack([means, used]), risk * share).any():
-            return True
-    return False
-
-
-def stationary_wrong(run: Run, risk: float) -> bool:
-    """Whether an arm is ever outside the interval made of the losses seen of it."""
-    share = float(Sums.start(run.arms).share_of_arms()[0][0]) / 2.0
-    for arm in range(run.arms):
-        seen = run.explore == arm
-        for loss, means in ((run.loss, run.means), (1.0 - run.loss, 1.0 - run.means)):
-            if ever_wrong(loss[seen][:, None], means[seen, arm][:, None], risk * share).any():
-                return True
-    return False
-
-
 def differences_wrong(run: Run, risk: float) -> bool:
     """Whether the difference of two arms is ever outside its interval, with weights."""
     loss, gain = run.explored(run.weight * run.loss), run.explored(run.weight * (1.0 - run.loss))
@@ -171,43 +114,40 @@ def bets_wrong(run: Run, values: Floats, weights: Floats, risk: float) -> bool:
     """Whether bets on these values ever win so much that the true difference of two arms is outside its interval."""
     first, second = np.nonzero(~np.eye(run.arms, dtype=np.bool_))
     truth = np.cumsum(weights * (run.means[:, first] - run.means[:, second]), axis=0)
-    share = float(Sums.start(run.arms).share_of_pairs(np.array([1]), 0)[0])
+    sums = Sums.start(run.arms)
+    share = float(sums.share_of_pairs(np.array([1]), 0)[0] * sums.part_of_pairs(0))
     goal, won = -np.log(risk * share), np.full(values.shape, -np.inf)
-    for bet, prior in zip(pairs.BETS, np.log(pairs.PRIOR), strict=True):
-        won = np.logaddexp(won, prior + np.cumsum(np.log1p(bet * values), axis=0) - bet * truth)
+    for stake, prior in zip(stakes.STAKES, np.log(stakes.PRIOR), strict=True):
+        gains = np.cumsum(np.log1p(stake * values), axis=0)
+        won = np.logaddexp(won, prior + gains - stake * truth)
     return bool((won >= goal).any())
-
-
-def against_served_wrong(run: Run, risk: float) -> bool:
-    """Whether the difference of an arm and what was exploited is ever outside its interval, with weights."""
-    share = Sums.start(run.arms).share_of_served_difference()
-    loss, gain = run.explored(run.weight * run.loss), run.explored(run.weight * (1.0 - run.loss))
-    apart = np.arange(run.arms) != run.exploit[:, None]
-    same = ((run.explore == run.exploit) * run.weight)[:, None]
-    truth = run.means - np.take_along_axis(run.means, run.exploit[:, None], axis=1)
-    above = apart * (loss + same * (1.0 - run.loss)[:, None] - 1.0)
-    below = apart * (gain + same * run.loss[:, None] - 1.0)
-    return bool(
-        ever_wrong_difference(above, truth, risk * share).any()
-        or ever_wrong_difference(below, -truth, risk * share).any()
-    )
 
 
 def paired_wrong(run: Run, risk: float) -> bool:
     """Whether the difference of two arms is ever outside its interval, compared two by two."""
     assert run.laws is not None
-    level = np.empty(len(run.loss))
-    now = 0.5
-    for n, loss in enumerate(run.loss.tolist()):
-        level[n] = now
-        now += (loss - now) / 64.0
+    weights, level = pair_weights(run)
     first, second = np.nonzero(~np.eye(run.arms, dtype=np.bool_))
-    chance, other = run.laws[:, first], run.laws[:, second]
-    weights = chance * other / (chance + other)
-    parts = run.explored(
-        (run.loss - level) / np.take_along_axis(run.laws, run.explore[:, None], axis=1)[:, 0]
-    )
-    return bets_wrong(run, weights * (parts[:, first] - parts[:, second]), weights, risk)
+    above = run.loss[:, None] - level
+    chance = np.take_along_axis(run.laws, run.explore[:, None], axis=1)
+    explored = run.explore[:, None]
+    sign = (explored == first) * 1.0 - (explored == second)
+    return bets_wrong(run, weights * sign * above / chance, weights, risk)
+
+
+def pair_weights(run: Run) -> tuple[Floats, Floats]:
+    """The weight of each round (rows) for each ordered pair of arms, and the level of its bet."""
+    assert run.laws is not None
+    seen = run.explored(np.ones(len(run.loss)))
+    counts = np.cumsum(seen, axis=0) - seen
+    totals = np.cumsum(seen * run.loss[:, None], axis=0) - seen * run.loss[:, None]
+    means = (totals + 0.5) / (counts + 1.0)
+    first, second = np.nonzero(~np.eye(run.arms, dtype=np.bool_))
+    is_first = counts[:, first] > counts[:, second]
+    is_first |= (counts[:, first] == counts[:, second]) & (first < second)
+    level = np.where(is_first, means[:, first], means[:, second]).clip(0.02, 0.98)
+    weights = np.minimum(run.laws[:, first] / level, run.laws[:, second] / (1.0 - level))
+    return weights, level
 
 
 def fixed_time_wrong(run: Run) -> bool:

@@ -825,7 +825,7 @@ export interface SegmentOut {
   /** About how many more observations it takes to decide at this rate; null if it is decided, or not foreseeable. */
   more_observations: number | null;
   /**
-   * paired: arms are compared two by two, in rounds weighted by the chance to explore both; running: all rounds count the same, as with contexts; stationary: by the losses seen of each, if no mean changes.
+   * paired: arms are compared two by two, in rounds weighted by the chance of the rarer one divided by a level of losses; running: all rounds count the same, as with contexts; stationary: by the losses seen of each, if no mean changes.
    */
   basis: "running" | "paired" | "stationary";
   /**
@@ -940,7 +940,7 @@ export interface VerdictOut {
   /** About how many more observations it takes to decide at this rate; null if it is decided, or not foreseeable. */
   more_observations: number | null;
   /**
-   * paired: arms are compared two by two, in rounds weighted by the chance to explore both; running: all rounds count the same, as with contexts; stationary: by the losses seen of each, if no mean changes.
+   * paired: arms are compared two by two, in rounds weighted by the chance of the rarer one divided by a level of losses; running: all rounds count the same, as with contexts; stationary: by the losses seen of each, if no mean changes.
    */
   basis: "running" | "paired" | "stationary";
   /**
@@ -970,7 +970,7 @@ export interface VerdictOut {
   exploited: IntervalOut | null;
   experiment: string;
   /**
-   * The largest probability that an arm is ever ruled out while it is not worse than another, by the mean difference so far, in rounds weighted by the chance to explore both.
+   * The largest probability that an arm is ever ruled out while it is not worse than another, by the mean difference so far, in rounds weighted by the chance of the rarer one divided by a level of losses.
    */
   risk: number;
   drift: boolean;

@@ -318,6 +318,58 @@ def test_arms_that_came_later_or_were_never_explored_are_remarked() -> None:
     assert found.remarks == ("'d' was never explored, so nothing can be told about it",)
 
 
+def with_laws(rounds: int, *, coupled: bool = False) -> list[dict[str, Any]]:
+    """A log with laws; losses hardly differ."""
+    rng = np.random.default_rng(seeded(5))
+    rows = []
+    for _ in range(rounds):
+        law = 0.1 + 0.7 * rng.dirichlet(np.ones(3))
+        explore, exploit = (str(each) for each in rng.choice(list("abc"), size=2, p=law))
+        loss = float(np.clip(rng.normal(MEANS[explore], 0.03), 0.0, 1.0))
+        known = dict(zip("abc", law.tolist(), strict=True))
+        row = {"explore": explore, "exploit": explore if coupled else exploit, "loss": loss}
+        rows.append(row | {"propensity": known[explore], "law": known})
+    return rows
+
+
+def without_law(log: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in row.items() if name != "law"} for row in log]
+
+
+@pytest.mark.parametrize("coupled", [False, True])
+def test_laws_make_intervals_narrow_and_change_no_estimate(coupled: bool) -> None:
+    """The truth is in all of them but in one seed of 20; most are a tenth as wide."""
+    rows = with_laws(2_000, coupled=coupled)
+    found, blind = (dc.evaluate(log, {"a": 0.5, "c": 0.5}) for log in (rows, without_law(rows)))
+    served = float(np.mean([MEANS[row["exploit"]] for row in rows]))
+    truths = [*MEANS.values(), served, 0.5]
+    for one, other, truth in zip(found.values, blind.values, truths, strict=True):
+        assert one.doubly_robust == other.doubly_robust
+        assert one.low <= truth <= one.high
+        if not (coupled and one.name == "what was served"):  # which is seen
+            assert one.high - one.low < 0.3 * (other.high - other.low)
+    apart, wide = found.candidate_minus_served, blind.candidate_minus_served
+    assert apart is not None
+    assert wide is not None
+    assert apart.low <= 0.5 - served <= apart.high
+    assert apart.high - apart.low < 0.5 * (wide.high - wide.low)
+
+
+def test_laws_may_be_text_or_missing_in_some_rows_and_say_who_had_no_chance() -> None:
+    rows = with_laws(600)
+    text = [{**row, "law": json.dumps(row["law"])} for row in rows]
+    assert dc.evaluate(text, "b") == dc.evaluate(rows, "b")
+    some = [row if n % 2 else {**row, "law": None} for n, row in enumerate(rows)]
+    widths = []
+    for log in (rows, some, without_law(rows)):
+        found = candidate(log, "b")
+        widths.append(found.high - found.low)
+    assert 1.5 * widths[0] < widths[1] < widths[2]
+    never = {"explore": "a", "propensity": 0.5, "loss": 0.9, "law": {"a": 0.5, "b": 0.5, "c": 0.0}}
+    found = dc.evaluate([*rows, never], "b")
+    assert (found.left_out, found.arms) == (1, dc.evaluate(rows, "b").arms)
+
+
 LEVELS = {"a": 0.2, "b": 0.7}
 
 
@@ -444,6 +496,15 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"baseline": "[1]"}, {}, r"log\[0\].baseline = '\[1\]': is not a JSON object"),
     ({"baseline": {"a": 1.5}}, {}, r"log\[0\].baseline\['a'\] = 1.5"),
     ({"baseline": {"a": "low"}}, {}, r"log\[0\].baseline\['a'\] = 'low'"),
+    ({"law": "[1]"}, {}, r"log\[0\].law = '\[1\]': is not a JSON object"),
+    ({"law": {"a": 1.5}}, {}, r"log\[0\].law\['a'\] = 1.5: must be a probability"),
+    ({"law": {"e": 1.0}}, {}, r"log\[0\].law\['e'\] = 1.0: is of an arm that the log has nowhere"),
+    ({"law": {"a": 0.5, "b": 0.2}}, {}, r"log\[0\].law = 0.7: must be probabilities that add up"),
+    (
+        {"propensity": 0.3, "law": dict.fromkeys("abcd", 0.25)},
+        {},
+        r"log\[0\].law = 0.25: must have the propensity of the explored arm",
+    ),
     ({"tags": "de"}, {"tags": {"country": "de"}}, r"log\[0\].tags = 'de'"),
     ({}, {"loss_range": (1, 0)}, "loss_range"),
     ({}, {"loss_range": (-1e308, 1e308)}, "loss_range"),

@@ -134,7 +134,7 @@ def test_arms_that_come_and_go_are_followed() -> None:
     assert learner.inference.intervals()["c"] == (0.5, 0.0, 1.0)
     played(learner, 1_500)
     assert learner.inference.verdict().best == "d"
-    assert learner.inference.intervals(drift=False)["c"].low > 0.0
+    assert learner.inference.intervals()["c"].low > 0.0
     assert learner.inference.sequences.live == [0, 1, 3, 4]
 
 
@@ -193,7 +193,7 @@ def test_policies_without_propensities_or_of_the_standard_game_can_be_watched(
 ) -> None:
     learner = watched(policy)
     played(learner, 400)
-    assert learner.inference.intervals(drift=False)["a"].high < 0.6
+    assert learner.inference.intervals()["a"].high < 0.6
     assert learner.inference.verdict(drift=False).best == "a"
     learner.inference.exploited()
     learner.inference.difference("a")
@@ -378,12 +378,13 @@ def test_nor_beyond_patience_if_a_loss_is_declared() -> None:
 
     Left out, they would not be.
 
-    False alarm: 4e-5. Undeclared, the verdict is wrong nearly always: fewer than 10 with
-    probability below 1e-6 at 90 %.
+    False alarm: 4e-5. Undeclared, more is missing of one arm, and the verdict waits and says so.
     """
     delay: Delay = lambda arm, bad, _: 200 if arm == 1 and bad else 0  # noqa: E731
     assert wrong(delay, patience=50, expired_loss=0.9) <= MOST_WRONG
-    assert wrong(delay, patience=50) >= 10, "what the verdict says it assumes does not hold"
+    found = [game(seed, delay, patience=50).inference.verdict() for seed in range(RUNS)]
+    assert all(each.out == () for each in found)
+    assert sum(each.text.startswith("withheld: feedback of ") for each in found) >= RUNS - 1
 
 
 class Model:
@@ -408,7 +409,7 @@ class Model:
                 return
             loss = self.losses.pop(key, self.expired)
             if loss is None:
-                self.sequences.leave_out()
+                self.sequences.leave_out(Observation(explore, weight, 0.0))
             else:
                 self.sequences.add(Observation(explore, weight, loss, exploit, range(3), law))
             self.next += 1
@@ -668,7 +669,6 @@ def refuse_all(learner: dc.Learner, reason: str) -> None:
     ask = learner.inference
     questions: list[tuple[str, Callable[[], object]]] = [
         ("verdict", lambda: ask.verdict(drift=False)),
-        ("intervals", lambda: ask.intervals(drift=False)),
         ("exploited", lambda: ask.exploited(drift=False)),
         ("regret", lambda: ask.regret(drift=False)),
         ("difference", lambda: ask.difference("a", "b", drift=False)),

@@ -8,7 +8,8 @@ import numpy as np
 from ..environments import AdaptiveAlternating, PunishLast
 from ..environments.base import Adversary
 from ..kernels import feedback_delay, rounds, winner_law
-from ..kernels.betting import ArmTotals, Observed, PairTotals, add_observations
+from ..kernels.alarm_bets import AlarmTotals, bet_since
+from ..kernels.betting import ArmTotals, add_observations
 from ..kernels.dispatch import Entries, compiled_entries, register
 from ..kernels.feedback_delay import (
     OWN_FLOATS,
@@ -17,10 +18,20 @@ from ..kernels.feedback_delay import (
     FeedbackQueue,
     Rules,
 )
+from ..kernels.observed import Observed, Standing
+from ..kernels.out_bets import OutTotals
+from ..kernels.pair_bets import PairTotals
 from ..kernels.random import keyed
 from ..kernels.random.sampling import draw_loss
 from ..kernels.random.stream import uniform
 from ..kernels.rounds import Run, Table, against_best, play_rounds
+from ..kernels.single_bets import (
+    CentredBets,
+    LookBets,
+    SingleTotals,
+    add_looks,
+    bet_on_rounds,
+)
 from ..kernels.worlds import ContextWorld, RoundContexts, TableWorld
 from ..native.load import full_name, name_of
 from ..policies import FTPL, Forgetting, Policy, strata
@@ -116,6 +127,9 @@ def _common() -> Group:
         (winner_law._add_law, (numbers, 2.0, True, nodes, numbers, numbers)),
         (against_best, (ints, table, numbers)),
         (add_observations, (*_betting(), 0)),
+        (add_looks, (_looks(), numbers, numbers, ints, numbers)),
+        (bet_on_rounds, (_centred(), 0, *6 * (numbers,))),
+        (bet_since, _alarm()),
         (rounds.merge_groups, (table, 1, numbers, numbers)),
         # What draws the arm of a key.
         (keyed.key_word, (_stream(), 1.0, 0)),
@@ -198,14 +212,76 @@ def _entry_points(policy: Policy) -> Iterator[Export]:
         yield Export(full_name(step, name_of(kind)), function, getattr(arguments, step), held)
 
 
-def _betting() -> tuple[Observed, ArmTotals, PairTotals]:
+def _betting() -> tuple[Observed, ArmTotals, PairTotals, OutTotals, SingleTotals, Standing]:
     numbers, table = np.zeros(ARMS), np.zeros((ARMS, ARMS))
     ints, rows = np.zeros(ARMS, np.int64), np.zeros((ARMS, ARMS), np.int64)
     return (
         Observed(rows, table, table),
         ArmTotals(table, rows, ints, numbers),
-        PairTotals(ints, numbers, table, rows, table, table, table, numbers, numbers, numbers),
+        PairTotals(
+            owners=ints,
+            stakes=numbers,
+            won=table,
+            powers=rows,
+            weights=table,
+            gains=table,
+            goals=table,
+            common=numbers,
+            chances=numbers,
+            counts=numbers,
+            as_worse=numbers,
+            as_better=numbers,
+            factors=numbers,
+        ),
+        OutTotals(
+            stakes=numbers,
+            won=table,
+            powers=rows,
+            money=numbers,
+            marks=ints,
+            led=ints,
+            live=ints,
+            goal=numbers,
+            closed=ints,
+        ),
+        SingleTotals(_looks(), _centred(), ints),
+        _standing(),
     )
+
+
+def _standing() -> Standing:
+    numbers = np.zeros(ARMS)
+    return Standing(
+        means=numbers,
+        counts=np.zeros(ARMS, np.int64),
+        chances=numbers,
+        levels=numbers,
+        as_worse=numbers,
+        as_better=numbers,
+    )
+
+
+def _alarm() -> tuple[Observed, AlarmTotals, Standing, int, int]:
+    numbers, table = np.zeros(ARMS), np.zeros((ARMS, ARMS))
+    ints, rows = np.zeros(ARMS, np.int64), np.zeros((ARMS, ARMS), np.int64)
+    return (
+        Observed(rows, table, table),
+        AlarmTotals(stakes=numbers, prior=numbers, rivals=ints, sums=table),
+        _standing(),
+        0,
+        0,
+    )
+
+
+def _looks() -> LookBets:
+    numbers, table = np.zeros(ARMS), np.zeros((ARMS, ARMS))
+    return LookBets(table, np.zeros((ARMS, ARMS), np.int64), numbers, numbers)
+
+
+def _centred() -> CentredBets:
+    numbers, table = np.zeros(ARMS), np.zeros((ARMS, ARMS))
+    ints, rows = np.zeros(ARMS, np.int64), np.zeros((ARMS, ARMS), np.int64)
+    return CentredBets(won=table, powers=rows, levels=numbers, excesses=table, rounds=ints)
 
 
 def _stream() -> Any:

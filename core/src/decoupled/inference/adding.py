@@ -4,13 +4,15 @@ How many are added at once makes no difference, to the last bit: what an observa
 it settles, depends on those before it alone.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from ..base.arrays import Floats
 from ..kernels import betting as at
-from ..kernels.betting import ArmTotals, Observed, add_observations
+from ..kernels.betting import ArmTotals, add_observations
+from ..kernels.observed import Observed, Standing
 from .comparisons import difference_now, look, looks_apart, note_best
 from .sums import Observation, Sums
 
@@ -20,6 +22,8 @@ _MOST_NUMBERS = 1_000_000  # in the laws that are held at once
 def add_all(sums: Sums, observations: Sequence[Observation], before: int) -> None:
     """Add observations; there were so many before them."""
     at_once = max(1, _MOST_NUMBERS // len(sums.batch))
+    if sums.by_law is None and len(observations) > 0:
+        sums.by_law = observations[0].law is not None
     has_looks = looks_apart(sums)
     start = 0
     while start < len(observations):
@@ -38,14 +42,35 @@ def _add(sums: Sums, observations: Sequence[Observation]) -> None:
     """Add observations, and settle the pairs whose bets have won enough on the way."""
     packed = pack_observations(sums, observations)
     arms = ArmTotals(sums.moments, sums.counts, sums.rounds, sums.flow)
+    count = len(sums.batch)
+    standing = empty_standing(count)
     pairs = sums.pairs.totals()
+    live = (~sums.retired).astype(np.int64)
+    # Without drift and without laws, arms are judged by the losses seen, at looks.
+    goal = sums.goal_of_outs if sums.drift or sums.by_law else 0.0
+    outs = sums.outs.totals(live, goal, closed=not sums.drift)
+    singles = sums.singles.totals(live)
     start = 0
     while start < len(observations):
-        start = add_observations(packed, arms, pairs, start)
+        start = add_observations(packed, arms, pairs, outs, singles, standing, start)
+        for arm in sums.outs.reached():
+            sums.out_at[arm] = sums.observed
         for worse, better in sums.pairs.reached():
             if (worse, better) not in sums.settled:
                 sums.settle(worse, better, difference_now(sums, worse, better, drift=True))
             note_best(sums, better)
+
+
+def empty_standing(arms: int) -> Standing:
+    """Room for how so many arms stand."""
+    return Standing(
+        means=np.zeros(arms),
+        counts=np.zeros(arms, np.int64),
+        chances=np.zeros(arms),
+        levels=np.zeros(arms),
+        as_worse=np.zeros(arms),
+        as_better=np.zeros(arms),
+    )
 
 
 def pack_observations(sums: Sums, observations: Sequence[Observation]) -> Observed:
@@ -88,9 +113,7 @@ def _pack(
         serves = observation.exploit in places
     law_row = -1
     share = 0.0
-    if len(sums.pairs.owners) == 0:  # pairs are not followed
-        pass
-    elif observation.law is not None:
+    if observation.law is not None:
         law_row = len(laws)
         laws.append(observation.law)
     elif has_weight and is_whole:
@@ -113,8 +136,26 @@ def _pack(
             0.0 if observation.weight is None else observation.weight,
             observation.loss,
             share,
-            share / sums.width,
-            observation.loss if sums.width == 1.0 else 0.5 + sums.width * (observation.loss - 0.5),
+            sums.width,
+            *expected_and_label(sums.width, observation),
             observation.rho,
         ),
     )
+
+
+def expected_and_label(width: float, observation: Observation) -> tuple[float, float]:
+    """The loss that was expected of an answer, and its label or NaN; without labels, both are the
+    loss.
+
+    The loss that is fed is expected + (label - expected) / rho, and expected without a label.
+    """
+    rho = observation.rho
+    if width == 1.0 and rho == 1.0:
+        return observation.loss, observation.loss
+    estimate = 0.5 + width * (observation.loss - 0.5)
+    if rho == 1.0:
+        return estimate, estimate
+    if observation.label is None:
+        return estimate, math.nan
+    expected = (estimate - observation.label / rho) / (1.0 - 1.0 / rho)
+    return expected, observation.label

@@ -1,8 +1,10 @@
 """How arms are compared for a verdict: p-values, who leads, and a look ahead.
 
-`paired` and `running` are one comparison, with the law of exploration known or not; see `pairs`.
-Arms beyond the most that are followed as pairs are compared by running means. `stationary` compares
-the losses seen, and relies on constant means.
+`paired` and `running` are one comparison, with the law of exploration known or not: bets against
+the leader show which arms are out, and bets on pairs who is better than whom; see `outs` and
+`pairs`. Arms beyond the most that are followed as pairs are compared by running means. `stationary`
+relies on constant means: it tests the bets against the leader together, or compares the losses seen
+if the law is not known.
 """
 
 from collections.abc import Callable
@@ -13,7 +15,8 @@ import numpy as np
 from ..base.arrays import Floats, Ints
 from ..kernels.betting import COMPARABLE, LAW_ROUNDS, OTHER, PLAIN, ROUNDS, SEEN
 from .boundary import Interval, log_wealth, log_wealth_of_difference, lower_difference, lower_mean
-from .sums import Best, Shown, Sums
+from .outs import closed_evidence
+from .sums import Best, Shown, Sums, share_of_batch
 
 Basis: TypeAlias = Literal["running", "paired", "stationary"]
 """What a verdict compares arms by; see `Verdict`."""
@@ -32,44 +35,78 @@ def basis_of(sums: Sums, *, drift: bool) -> Basis:
 
 def chances(sums: Sums, live: Ints, basis: Basis) -> Floats:
     """For each of the arms, the smallest risk at which another one is shown now to be better."""
+    epoch_share = share_of_batch(sums.outs.epoch)
     if basis == "stationary":
+        if sums.by_law:
+            return _risks(closed_evidence(sums.outs.evidence()[live])) / epoch_share
         rival, evidence = _against_lowest(sums, live)
         return _risks(evidence) / sums.share_of_pairs(live, rival)
-    smallest = np.ones(len(live))
+    smallest = _chances_of_outs(sums, live)
     slots = sums.pairs.slots(live.tolist())
     has_slot = slots >= 0
     followed = live[has_slot]
     if len(followed) > 1:
-        shares = np.stack([sums.share_of_pairs(followed, arm) for arm in followed.tolist()], axis=1)
+        shares = _parts_of_pairs(sums, followed[:, None], followed)
         risks = _risks(sums.pairs.evidence(slots[has_slot], slots[has_slot])) / shares
-        np.fill_diagonal(risks, 1.0)
-        smallest[has_slot] = risks.min(axis=1)
+        np.fill_diagonal(risks, np.inf)
+        smallest[has_slot] = np.minimum(smallest[has_slot], risks.min(axis=1))
     if not has_slot.all():
         evidence, _ = _evidence_apart(sums, live)
-        apart = _risks(evidence.max(axis=1)) / sums.share_of_new_pairs()
+        apart = _risks(evidence.max(axis=1)) / _part_of_new_pairs(sums)
         smallest = np.minimum(smallest, apart)
     return smallest
 
 
-def chance_of(sums: Sums, arm: int, basis: Basis) -> float:
-    """The same for one arm, if nothing is to be said about any other.
+def _chances_of_outs(sums: Sums, live: Ints) -> Floats:
+    """For each of the arms, the smallest risk at which its own bet shows it now to be out."""
+    if sums.part_of_outs == 0.0:
+        return np.ones(len(live))
+    share = share_of_batch(sums.outs.epoch) * sums.part_of_outs / sums.outs.contenders
+    return _risks(sums.outs.evidence()[live]) / share
 
-    The risk is shared by its rivals only.
+
+def settled_chances(sums: Sums, live: Ints) -> Floats:
+    """For each of the arms, the smallest risk at which it is shown now to be worse by what showed
+    it before: its own bet, or a pair that is settled.
     """
-    live = np.array(sums.live, np.int64)
-    rivals = live[live != arm]
-    if basis == "stationary":
+    smallest = _chances_of_outs(sums, live)
+    pairs = np.array(list(sums.settled), np.int64).reshape(-1, 2)
+    slots = sums.pairs.slots(pairs.ravel().tolist()).reshape(-1, 2)
+    has_slots = (slots >= 0).all(axis=1)
+    if not has_slots.all():
+        smallest = np.minimum(smallest, chances(sums, live, "running"))
+    pairs, slots = pairs[has_slots], slots[has_slots]
+    evidence = sums.pairs.evidence_of(slots[:, 0], slots[:, 1])
+    risks = _risks(evidence) / _parts_of_pairs(sums, pairs[:, 0], pairs[:, 1])
+    places = np.searchsorted(live, pairs[:, 0])
+    np.minimum.at(smallest, places, risks)
+    return smallest
+
+
+def _parts_of_pairs(sums: Sums, firsts: Ints, seconds: Ints | int) -> Floats:
+    """The part of the risk of a verdict for "the first arm is worse than the second"."""
+    parts = sums.part_of_pairs(sums.later_batches(firsts, seconds))
+    return np.asarray(parts * sums.share_of_pairs(firsts, seconds))
+
+
+def _part_of_new_pairs(sums: Sums) -> float:
+    """The same in a comparison that started again when arms were last added."""
+    return float(sums.part_of_pairs(sums.batches)) * sums.share_of_new_pairs()
+
+
+def chance_of(sums: Sums, arm: int, basis: Basis) -> float:
+    """The same for one arm, if nothing is to be said about any other: its own bet against the
+    leader needs no share of the risk for others.
+    """
+    if basis == "stationary" and not sums.by_law:
+        live = np.array(sums.live, np.int64)
         rival, evidence = _against_lowest(sums, live)
         if rival == arm:
             return 1.0
         risk = float(_risks(evidence[live == arm])[0])
         return risk / float(sums.share_of_rivals(arm, np.array([rival]))[0])
-    if sums.apart:
-        return float(chances(sums, live, basis)[live == arm][0])
-    own_slot = sums.pairs.slots([arm])
-    rival_slots = sums.pairs.slots(rivals.tolist())
-    evidence = sums.pairs.evidence(own_slot, rival_slots)[0]
-    return float((_risks(evidence) / sums.share_of_rivals(arm, rivals)).min())
+    risks = _risks(sums.outs.evidence()[[arm]])
+    return float(risks[0]) / share_of_batch(sums.outs.epoch)
 
 
 def within(sums: Sums, margin: float, risk: float, *, drift: bool) -> Ints:
@@ -79,7 +116,7 @@ def within(sums: Sums, margin: float, risk: float, *, drift: bool) -> Ints:
     All that is ever shown so holds together, for every margin, with probability 1 - risk.
     """
     live = np.array(sums.live, np.int64)
-    if basis_of(sums, drift=drift) == "stationary":
+    if not drift and not sums.by_law:
         by = -margin / sums.width
         evidence = np.stack(
             [plain_evidence(sums, live, arm, by=by) for arm in live.tolist()], axis=1
@@ -89,7 +126,7 @@ def within(sums: Sums, margin: float, risk: float, *, drift: bool) -> Ints:
         if slots.min() < 0:  # pairs of arms are not followed
             return live[:0]
         evidence = sums.pairs.evidence(slots, slots, -margin)
-    shares = np.stack([sums.share_of_pairs(live, arm) for arm in live.tolist()], axis=1)
+    shares = sums.share_of_pairs(live[:, None], live)
     is_shown = evidence >= -np.log(risk * shares)
     np.fill_diagonal(is_shown, True)
     return live[is_shown.all(axis=0)]
@@ -102,6 +139,9 @@ def own_risks(sums: Sums, arms: Ints, first: int, basis: Basis) -> Floats:
     If losses may drift, all of them by the same rounds: those since arms were last added.
     """
     if basis == "stationary":
+        if sums.by_law:
+            live = np.array(sums.live, np.int64)
+            return chances(sums, live, basis)[np.isin(live, arms)]
         return _risks(plain_evidence(sums, arms, first)) / sums.share_of_pairs(arms, first)
     slots = sums.pairs.slots(arms.tolist())
     slot = int(sums.pairs.slots([first])[0])
@@ -110,7 +150,7 @@ def own_risks(sums: Sums, arms: Ints, first: int, basis: Basis) -> Floats:
     evidence[followed] = sums.pairs.evidence_since(slots[followed], slot)
     total, squares = weighted_difference(sums, arms[~followed], np.array([first]))
     evidence[~followed] = log_wealth_of_difference(total, squares)
-    return _risks(evidence) / sums.share_of_new_pairs()
+    return _risks(evidence) / _part_of_new_pairs(sums)
 
 
 def note_best(sums: Sums, arm: int) -> None:
@@ -133,7 +173,8 @@ def note_best(sums: Sums, arm: int) -> None:
         # Otherwise what the bets have won by now is not of the same rounds, so `look` asks.
         slots = sums.pairs.slots([arm, *others[is_lacking].tolist()])
         if slots.min() >= 0:
-            sums.pairs.want(slots[1:], int(slots[0]), 1.0 / (sums.risk * sums.share_of_new_pairs()))
+            goal = 1.0 / (sums.risk * _part_of_new_pairs(sums))
+            sums.pairs.want(slots[1:], int(slots[0]), goal)
 
 
 def leader(sums: Sums, arms: Ints, basis: Basis) -> int:
@@ -145,11 +186,12 @@ def leader(sums: Sums, arms: Ints, basis: Basis) -> int:
         return int(np.argmin(means))
     rows = slots[followed][:, None]
     columns = slots[followed][None, :]
-    weights = sums.pairs.weight(rows, columns)
+    weights = sums.pairs.weight(rows, columns) + sums.pairs.weight(columns, rows)
     is_compared = (weights > 0.0) & (rows != columns)
     # How much an arm loses by against the one that does best against it; 0 if it was compared with
     # none.
-    excess = sums.pairs.gains[rows, columns] / np.where(is_compared, weights, 1.0)
+    gains = sums.pairs.gains[rows, columns] - sums.pairs.gains[columns, rows]
+    excess = gains / np.where(is_compared, weights, 1.0)
     behind = np.where(is_compared, excess, -np.inf).max(axis=1)
     first = followed[int(np.argmin(np.where(is_compared.any(axis=1), behind, 0.0)))]
     candidates = np.append(first, np.flatnonzero(slots < 0))
@@ -160,7 +202,9 @@ def looks_apart(sums: Sums) -> bool:
     """Whether there is something to settle that bets on pairs do not say by themselves, so that
     `look` has to.
     """
-    return not sums.drift or sums.batches > 0 or bool(sums.apart)
+    if not sums.drift:
+        return not sums.by_law
+    return sums.batches > 0 or bool(sums.apart)
 
 
 def look(sums: Sums) -> None:
@@ -173,7 +217,7 @@ def look(sums: Sums) -> None:
         pairs = [(arm, rival) for arm in live[risks <= sums.risk].tolist()]
     elif sums.apart:
         evidence, rivals = _evidence_apart(sums, live)
-        is_enough = evidence >= -np.log(sums.risk * sums.share_of_new_pairs())
+        is_enough = evidence >= -np.log(sums.risk * _part_of_new_pairs(sums))
         for row, column in np.argwhere(is_enough).tolist():
             pairs.append((int(live[row]), int(rivals[column])))
     for worse, better in pairs:
@@ -227,7 +271,7 @@ def _paired_times(sums: Sums, slots: Ints, slot: int, risk: float) -> float:
     """`times` for arms that are followed as pairs, by their slots."""
     if np.any(sums.pairs.gains[slots, slot] <= 0.0):
         return np.inf
-    goal = -np.log(risk * sums.share_of_new_pairs())
+    goal = -np.log(risk * _part_of_new_pairs(sums))
 
     def surplus(factor: float) -> float:
         return float(np.min(sums.pairs.evidence_since(slots, slot, factor)) - goal)
@@ -240,7 +284,7 @@ def _running_times(sums: Sums, arms: Ints, first: int, risk: float) -> float:
     total, squares = weighted_difference(sums, arms, np.array([first]))
     if np.any(total <= 0.0):
         return np.inf
-    goal = -np.log(risk * sums.share_of_new_pairs())
+    goal = -np.log(risk * _part_of_new_pairs(sums))
 
     def surplus(factor: float) -> float:
         return float(np.min(log_wealth_of_difference(factor * total, factor * squares)) - goal)
@@ -249,7 +293,17 @@ def _running_times(sums: Sums, arms: Ints, first: int, risk: float) -> float:
 
 
 def _stationary_times(sums: Sums, arms: Ints, first: int, risk: float) -> float:
-    """`times` by the losses seen, if no mean changes."""
+    """`times` if no mean changes."""
+    if sums.by_law:
+        live = np.array(sums.live, np.int64)
+        is_rival = np.isin(live, arms)
+        least = -np.log(risk * share_of_batch(sums.outs.epoch))
+
+        def closed_surplus(factor: float) -> float:
+            evidence = closed_evidence(sums.outs.evidence(factor)[live])
+            return float(np.min(evidence[is_rival]) - least)
+
+        return _first_positive(closed_surplus)
     if np.any(sums.counts[np.append(arms, first), SEEN] == 0):
         return np.inf
     goals = -np.log(risk * sums.share_of_pairs(arms, first))
@@ -290,7 +344,7 @@ def _first_positive(surplus: Callable[[float], float]) -> float:
 # which come from different rounds: see docs/inference.md.
 
 
-_RIVALS = 50
+_RIVALS = 1
 _STEPS = 30  # halvings of an interval of means
 
 
@@ -298,8 +352,8 @@ def weighted_evidence(sums: Sums, arms: Ints) -> tuple[Floats, Ints]:
     """The evidence that each of these arms (rows) is worse than a rival (columns), from weighted
     losses; and the rivals.
 
-    The rivals are the arms with the most gains: all of them, unless there are many, since the
-    evidence of every pair would take seconds with a thousand arms.
+    The rival is the arm with the most gains: bets against the leader show which arms are out, and
+    this is for the one that may be better than every other arm.
     """
     moments = sums.moments[arms, COMPARABLE:OTHER]
     rivals = np.argsort(-moments[:, 2], kind="stable")[:_RIVALS]
@@ -369,8 +423,8 @@ def lower_plain_difference(sums: Sums, arm: int, rival: int) -> float:
 
 
 def difference(sums: Sums, arm: int, other: int, *, drift: bool) -> Interval:
-    """One arm's mean loss minus another's. It excludes 0 if, and only if, the sums have settled the
-    two.
+    """One arm's mean loss minus another's. If losses may drift, it excludes 0 if, and only if, the
+    sums have settled the two.
 
     Once they are settled it stays so. If the evidence has become less since, this is the interval
     that showed it.
@@ -378,7 +432,7 @@ def difference(sums: Sums, arm: int, other: int, *, drift: bool) -> Interval:
     if arm == other:
         return Interval(0.0, 0.0, 0.0)
     now = difference_now(sums, arm, other, drift=drift)
-    if drift != sums.drift:
+    if drift != sums.drift or (not drift and sums.by_law):
         return now
     if (arm, other) in sums.settled:
         return now if now.low > 0.0 else _interval_of(sums.settled[arm, other])
@@ -401,13 +455,16 @@ def difference_now(sums: Sums, arm: int, other: int, *, drift: bool) -> Interval
     low = min(_lower(sums, arm, other, drift=drift), 1.0)
     high = -min(_lower(sums, other, arm, drift=drift), 1.0)
     estimate = estimated_difference(sums, arm, other, drift=drift)
+    if low > high:
+        # The two ends weigh rounds differently, and the arms took turns: there is no interval.
+        return Interval(estimate, -1.0, 1.0)
     return Interval.around(estimate, low, high)
 
 
 def estimated_difference(sums: Sums, arm: int, other: int, *, drift: bool) -> float:
     """The estimate alone."""
     slot, other_slot = sums.pairs.slots((arm, other)).tolist()
-    if drift and min(slot, other_slot) >= 0:
+    if (drift or sums.by_law) and min(slot, other_slot) >= 0:
         return sums.pairs.difference(slot, other_slot)
     mean, other_mean = comparable_means(sums, drift=drift)[[arm, other]]
     return float(sums.unmapped_difference(mean - other_mean))
@@ -428,14 +485,15 @@ def ratio(loss: Floats, gain: Floats) -> Floats:
 
 def _lower(sums: Sums, arm: int, other: int, *, drift: bool) -> float:
     """A lower bound of one arm's mean loss minus another's, by the evidence of now."""
-    if not drift:
-        return float(sums.unmapped_difference(lower_plain_difference(sums, arm, other)))
     slot, other_slot = sums.pairs.slots((arm, other)).tolist()
+    if not drift and not (sums.by_law and min(slot, other_slot) >= 0):
+        return float(sums.unmapped_difference(lower_plain_difference(sums, arm, other)))
     if min(slot, other_slot) >= 0:
-        share = float(sums.share_of_pairs(np.array([arm]), other)[0])
+        share_of = _parts_of_pairs if drift else Sums.share_of_pairs
+        share = float(share_of(sums, np.array([arm]), other)[0])
         return sums.pairs.lower(slot, other_slot, sums.risk * share)
     total, squares = weighted_difference(sums, np.array([arm]), np.array([other]))
-    risk = sums.risk * sums.share_of_new_pairs()
+    risk = sums.risk * _part_of_new_pairs(sums)
     bound = lower_difference(sums.rounds[ROUNDS], total, squares, risk)
     return float(sums.unmapped_difference(bound[0]))
 

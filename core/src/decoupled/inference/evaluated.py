@@ -97,8 +97,8 @@ class Evaluation:
     ... ]
     >>> print(dc.evaluate(rows))
                weighted   self-norm.  doubly rob.       95 % interval   losses
-    a            0.2000       0.2000       0.1997    0.1703 to 0.3077      500
-    b            0.7000       0.7000       0.7000    0.6047 to 0.7428      500
+    a            0.2000       0.2000       0.1997    0.1747 to 0.3010      500
+    b            0.7000       0.7000       0.7000    0.6120 to 0.7372      500
     """
 
     decisions: int

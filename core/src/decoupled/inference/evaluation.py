@@ -11,12 +11,14 @@ from ..base.arrays import Bools, Floats
 from ..base.validation import LEAST_RISK, check_number, loss_ends
 from ..decision import Arm
 from ..errors import Message, ParameterError
-from .boundary import Interval, lower_difference, lower_mean
+from .boundary import Interval
 from .candidates import Candidate, Shares, shares_of
 from .evaluated import Evaluated, Evaluation
 from .log_columns import Log, LogLike, read_log
 from .ordering import describe_gaps
+from .questions import ArmSeen, Question
 from .ridge import Design, ridge
+from .singles import Singles
 
 _Ends: TypeAlias = tuple[float, float]
 _SURE = math.log(1e-6)
@@ -52,11 +54,13 @@ def evaluate(
         log: the path of a CSV or Parquet file, a data frame, columns by name, or a list of rows. It
             needs the columns `explore`, `propensity` and `loss`. `baseline` (a mapping, or its
             JSON) has the losses predicted for the arms when the decision was made: they are the
-            model of the doubly robust estimate. `context` (a mapping of names to texts, numbers,
-            booleans or None, or its JSON) has what was known of the request. With `judged`, the
-            judge's loss, and `label_probability`, `decision.label_request.rho`, a loss is a label,
-            empty where none was asked for. All estimates are then of the labels, for any judge that
-            judged every explored decision.
+            model of the doubly robust estimate. `law` (a mapping, or its JSON) has the probability
+            with which each arm was explored: with it, and `drift=True`, intervals are narrower by
+            much, since only the difference from the model is weighted. `context` (a mapping of
+            names to texts, numbers, booleans or None, or its JSON) has what was known of the
+            request. With `judged`, the judge's loss, and `label_probability`,
+            `decision.label_request.rho`, a loss is a label, empty where none was asked for. All
+            estimates are then of the labels, for any judge that judged every explored decision.
         policy: the candidate; None for none. An arm; a mapping from arms to shares; an array with a
             law over `arms` for each row of the log; a function that returns an arm or a law for the
             context of a row, or for its number if the log has no contexts; with `segments`, a
@@ -105,11 +109,11 @@ def evaluate(
     if policy is not None:
         name, shares = shares_of(policy, columns, segments)
         _refuse_unexplored(columns, shares)
-    estimates = _Estimates(columns, limit, shares, least, drift=drift)
-    values = [estimates.arm(place) for place in range(len(columns.arms))]
     if coupled is None:
         coupled = _is_coupled(columns)
-    served_columns = estimates.served_columns(is_coupled=coupled)
+    estimates = _Estimates(columns, limit, shares, least, drift=drift, is_coupled=coupled)
+    values = [estimates.arm(place) for place in range(len(columns.arms))]
+    served_columns = estimates.served_columns()
     served = None if served_columns is None else estimates.served(served_columns)
     candidate = None if shares is None else estimates.candidate(name)
     difference = None
@@ -244,27 +248,43 @@ class _Estimates:
         shares: the shares of the candidate; None for no candidate.
         least: a propensity that no decision is below; None if none is known.
         drift: whether losses may drift.
+        is_coupled: whether the arm exploited is the arm explored.
     """
 
     def __init__(
-        self, log: Log, risk: float, shares: Shares | None, least: float | None, *, drift: bool
+        self,
+        log: Log,
+        risk: float,
+        shares: Shares | None,
+        least: float | None,
+        *,
+        drift: bool,
+        is_coupled: bool,
     ) -> None:
         self.log = log
         self.drift = drift
         self.least = least
+        self.is_coupled = is_coupled
         self.design = None if log.context is None else Design(log.context)
         # Shared by the arms, what was served, and the candidate with its difference. Each has two
         # ends.
         self.risk = risk / (2 * (len(log.arms) + 1 + 2 * (shares is not None)))
         self.inverse = 1.0 / log.propensity
+        # Bets are added in the order of the decisions, so that a log in another order says the
+        # same.
+        self.order = np.argsort(log.made_at, kind="stable")
         self.lows, self.highs = self._plain_ends()
-        # What a model of the losses says of the arm explored, of the arm exploited, and of the
-        # candidate.
-        self.explored = np.zeros(len(log))
-        self.exploited = np.zeros(len(log))
-        self.expected = np.zeros(len(log))
+        # By decision: what the model expects of the arm explored, of the arm exploited, and of the
+        # candidate, and the candidate's weight. Then the candidate's mean share of each arm, and
+        # the estimate of each.
+        self.explored, self.exploited, self.expected = (np.zeros(len(log)) for _ in range(3))
         self.candidate_weights = np.zeros(len(log))
         self.candidate_means = np.zeros(len(log.arms))
+        # What bets say of what was served, of the candidate, and of their difference.
+        self.of_served, self.of_candidate, self.of_difference = (
+            Question(len(log)) for _ in range(3)
+        )
+        self.arm_ends: list[_Ends] = []
         self.robust = [self._learn(place, shares) for place in range(len(log.arms))]
 
     def _learn(self, place: int, shares: Shares | None) -> float:
@@ -272,24 +292,65 @@ class _Estimates:
         estimate.
         """
         log = self.log
-        model = self._model(place)
+        plain, model = self._model(place)
         mine = log.explore == place
         used = log.exploit == place
         self.explored[mine] = model[mine]
         self.exploited[used] = model[used]
+        share = None
         if shares is not None:
             share = np.broadcast_to(shares(place), len(log))
             self.candidate_weights[mine] = share[mine] * self.inverse[mine]
             self.expected += share * model
             self.candidate_means[place] = share.mean()
+        if self.drift:
+            chances = self._chances(place)
+            # Without a chance only the level counts, and the model may know the fields of later
+            # contexts.
+            levels = np.where(np.isnan(chances), plain, model)
+            seen = ArmSeen(levels, chances, mine, log.loss, self.inverse)
+            self._bet(place, seen, share)
         corrections = (log.loss[mine] - model[mine]) * self.inverse[mine]
         return float(model.mean() + corrections.sum() / len(log))
 
-    def _model(self, place: int) -> Floats:
-        """For each decision, the loss that was predicted for an arm.
+    def _bet(self, place: int, seen: ArmSeen, share: Floats | None) -> None:
+        """Add an arm to the questions that bets answer."""
+        log = self.log
+        question = Question(len(log))
+        question.add(np.ones(len(log)), seen)
+        self.arm_ends.append(question.ends(self.order, self.risk))
+        used = (log.exploit == place).astype(np.float64)
+        if self.is_coupled:  # what was served is what was seen
+            known = np.ones(len(log))
+            sure = seen._replace(chance=known, inverse=known)
+            self.of_served.add(seen.mine.astype(np.float64), sure)
+        else:
+            self.of_served.add(used, seen)
+        if share is None:
+            return
+        self.of_candidate.add(share, seen)
+        if not self.is_coupled:
+            self.of_difference.add(share - used, seen)
+        elif log.laws is not None:
+            law = log.laws[:, place]
+            self.of_difference.add(np.where(np.isnan(law), 0.0, share - law), seen)
 
-        Without a prediction, it is the mean of the losses that were known of it before, and of one
-        loss of 1/2, with what the context adds to it.
+    def _chances(self, place: int) -> Floats:
+        """The probability with which each decision explored an arm, or what it cannot be below; NaN
+        if neither is known.
+        """
+        log = self.log
+        unknown = math.nan if self.least is None else self.least
+        if log.laws is None:
+            return np.full(len(log), unknown)
+        chances = log.laws[:, place]
+        return np.where(np.isnan(chances), unknown, chances)
+
+    def _model(self, place: int) -> tuple[Floats, Floats]:
+        """For each decision, the mean of the losses of an arm that were known before, and of one
+        loss of 1/2; and the loss that was predicted for it.
+
+        Without a prediction, the latter is this mean, with what the context adds to it.
         """
         log = self.log
         mine = np.flatnonzero(log.explore == place)
@@ -297,24 +358,24 @@ class _Estimates:
         settled_at = log.settled_at[mine]
         known_counts = np.searchsorted(settled_at, log.made_at, side="left")
         sums = np.concatenate([[0.5], 0.5 + np.cumsum(log.loss[mine])])
-        model: Floats = sums[known_counts] / (known_counts + 1.0)
+        plain: Floats = sums[known_counts] / (known_counts + 1.0)
+        model = plain
         if self.design is not None:
             model = ridge(self.design, mine, log.loss[mine], settled_at, log.made_at, model)
         if place in log.predicted:
             rows, values = log.predicted[place]
+            model = model.copy()
             model[rows] = values
-        return model
+        return plain, model
 
     def _plain_ends(self) -> tuple[Floats, Floats]:
-        """The ends of each arm's mean loss from the losses seen of it."""
+        """The ends of each arm's mean loss from the losses seen of it, see `Singles`."""
         log = self.log
         arms = len(log.arms)
-        count = np.bincount(log.explore, np.ones(len(log)), arms)
-        loss = np.bincount(log.explore, log.loss, arms)
-        squares = np.bincount(log.explore, log.loss**2, arms)
-        low = lower_mean(count, loss, squares, self.risk)
-        high = 1.0 - lower_mean(count, count - loss, count - 2.0 * loss + squares, self.risk)
-        return low, high
+        singles = Singles.start(arms)
+        singles.add_looks(log.explore[self.order], log.loss[self.order])
+        lows, highs = singles.look_ends(np.full(arms, self.risk))
+        return np.maximum(lows, 0.0), np.minimum(highs, 1.0)
 
     def arm(self, place: int) -> Evaluated:
         """The value of one arm; without estimates if it was never explored."""
@@ -330,16 +391,18 @@ class _Estimates:
                 low=0.0,
                 high=1.0,
             )
-        ends = None if self.drift else (float(self.lows[place]), float(self.highs[place]))
+        ends = (float(self.lows[place]), float(self.highs[place]))
+        if self.drift:
+            ends = self.arm_ends[place]
         return self._value(name, mine * self.inverse, slice(None), self.robust[place], ends)
 
-    def served_columns(self, *, is_coupled: bool) -> _Served | None:
+    def served_columns(self) -> _Served | None:
         """What was exploited, as columns; None if nothing was."""
         log = self.log
         rows = log.exploit >= 0
         if not rows.any():
             return None
-        if is_coupled:
+        if self.is_coupled:
             return _Served(rows, np.ones(len(log)), self.explored)
         return _Served(rows, (log.explore == log.exploit) * self.inverse, self.exploited)
 
@@ -349,17 +412,19 @@ class _Estimates:
         rows = columns.rows
         corrections = columns.weights * (log.loss - self.explored)
         robust = float((columns.model + corrections)[rows].mean())
-        ends = None
-        if not self.drift:
-            shares = np.bincount(log.exploit[rows], minlength=len(log.arms)) / rows.sum()
-            ends = self._mixed(shares)
+        shares = np.bincount(log.exploit[rows], minlength=len(log.arms)) / rows.sum()
+        ends = self._mixed(shares)
+        if self.drift:
+            ends = self.of_served.ends(self.order[rows[self.order]], self.risk)
         return self._value("what was served", columns.weights[rows], rows, robust, ends)
 
     def candidate(self, name: str) -> Evaluated:
         """The value of the candidate."""
         weights = self.candidate_weights
         robust = float((self.expected + weights * (self.log.loss - self.explored)).mean())
-        ends = None if self.drift else self._mixed(self.candidate_means)
+        ends = self._mixed(self.candidate_means)
+        if self.drift:
+            ends = self.of_candidate.ends(self.order, self.risk)
         return self._value(name, weights, slice(None), robust, ends)
 
     def candidate_minus_served(
@@ -374,36 +439,33 @@ class _Estimates:
             high = candidate.high - served.low
             return Interval.around(estimate, low, high)
         rows = columns.rows
-        risk = self._risk_of_each()
-        mine = self.candidate_weights[rows]
-        theirs = columns.weights[rows]
-        loss = self.log.loss[rows]
-        low = _lower_difference(mine * loss + theirs * (1.0 - loss) - 1.0, risk)
-        high = -_lower_difference(theirs * loss + mine * (1.0 - loss) - 1.0, risk)
-        level = float((self.expected - columns.model)[rows].mean())
-        corrections = (mine - theirs) * (loss - self.explored[rows])
-        low, high = self._narrowed((low, high), level, corrections)
+        if self.is_coupled:
+            self._add_difference_without_law(columns)
+        low, high = self.of_difference.ends(self.order[rows[self.order]], self.risk)
+        low, high = max(low, -1.0), min(high, 1.0)
         if low > high:  # empty: no value agrees with the log
             return Interval(estimate, low, high)
         return Interval.around(estimate, low, high)
+
+    def _add_difference_without_law(self, columns: _Served) -> None:
+        """Say what bets on the difference know in the standard game, where no law is known."""
+        log = self.log
+        is_blind: Bools = np.ones(len(log), np.bool_)
+        if log.laws is not None:
+            is_blind = np.asarray(np.isnan(log.laws).any(axis=1))
+        mine = self.candidate_weights * log.loss + columns.weights * (1.0 - log.loss)
+        theirs = columns.weights * log.loss + self.candidate_weights * (1.0 - log.loss)
+        self.of_difference.set_uncentred(is_blind, mine, theirs)
 
     def _mixed(self, means: Floats) -> _Ends:
         """The ends of a mixture of arms, if no mean changes."""
         return float(means @ self.lows), float(means @ self.highs)
 
     def _value(
-        self, name: str, weight: Floats, rows: Bools | slice, robust: float, ends: _Ends | None
+        self, name: str, weight: Floats, rows: Bools | slice, robust: float, ends: _Ends
     ) -> Evaluated:
-        """A value by the weights of these rows; `ends` if they do not come from the weights."""
-        loss = self.log.loss[rows]
-        weighted = weight * loss
-        if ends is None:
-            risk = self._risk_of_each()
-            low = _lower_mean(weighted, risk)
-            high = 1.0 - _lower_mean(weight - weighted, risk)
-            corrections = weight * (loss - self.explored[rows])
-            level = robust - float(corrections.mean())
-            ends = self._narrowed((low, high), level, corrections)
+        """A value by the weights of these rows, with its ends."""
+        weighted = weight * self.log.loss[rows]
         is_known = not np.isnan(weighted).any()  # else some propensities are not
         has_weight = is_known and bool(weight.any())
         return Evaluated(
@@ -415,25 +477,6 @@ class _Estimates:
             low=ends[0],
             high=ends[1],
         )
-
-    def _risk_of_each(self) -> float:
-        """The risk of an end: one by importance weighting, or that and one by the doubly robust
-        estimate.
-        """
-        return self.risk if self.least is None else 0.5 * self.risk
-
-    def _narrowed(self, ends: _Ends, level: float, corrections: Floats) -> _Ends:
-        """The better of these ends and those of a model's level and the mean of its corrections.
-
-        A weight is at most 1 / least, so a correction, times least, lies in [-1, 1].
-        """
-        if self.least is None:
-            return ends
-        risk = self._risk_of_each()
-        scaled = self.least * corrections
-        low = level + _lower_difference(scaled, risk) / self.least
-        high = level - _lower_difference(-scaled, risk) / self.least
-        return max(ends[0], low), min(ends[1], high)
 
     def remarks(self) -> list[str]:
         """What a reader should know about the log."""
@@ -473,11 +516,3 @@ def wrong_propensities(log: Log, place: int) -> str | None:
         return None
     average = f"the weights of {log.arms[place]!r} average {weights.mean():.2f} instead of 1"
     return f"{average}: its propensities are wrong, or it was not there all the time"
-
-
-def _lower_mean(values: Floats, risk: float) -> float:
-    return float(lower_mean(len(values), values.sum(), (values**2).sum(), risk))
-
-
-def _lower_difference(values: Floats, risk: float) -> float:
-    return float(lower_difference(len(values), values.sum(), (values**2).sum(), risk))

@@ -38,6 +38,7 @@ OPTIONAL = (
     "context",
     "judged",
     "label_probability",
+    "law",
 )
 _KINDS = "give the path of a .csv or .parquet file, a data frame, or a list of rows"
 
@@ -90,6 +91,9 @@ class Log:
     context: tuple[Mapping[str, Any], ...] | None  # of each decision; None if none has one
     missing: int  # the rows that explored and have no loss, apart from those that hold up others
     waiting: int  # the rows with a loss that are held up
+    # The probability with which each decision explored each arm, a row of NaN if that is not known;
+    # None if no row says it.
+    laws: Floats | None = None
     width: float = 1.0  # of the range around 1/2 that losses are mapped from; 1 without labels
 
     def __len__(self) -> int:
@@ -159,6 +163,12 @@ def read_log(
 
     could_explore_all = (propensity != 1.0) & _blank(columns.get("available", nothing))
     used = np.flatnonzero(has_loss & could_explore_all)
+    laws = _laws(columns.get("law"), used, rows, names)
+    if laws is not None:
+        _check_laws(laws, used, rows, explore, propensity)
+        is_whole = ~(laws == 0.0).any(axis=1)
+        used = used[is_whole]
+        laws = laws[is_whole]
     settled_at = _settled_at(columns, made_at)
     unit, width = _unit_losses(loss, loss_range, judgements, has_loss, (made_at, settled_at))
     return Log(
@@ -178,6 +188,7 @@ def read_log(
         context=_contexts(columns.get("context"), used, rows),
         missing=missing,
         waiting=waiting,
+        laws=laws,
         width=width,
     )
 
@@ -468,6 +479,8 @@ def _refuse(
 
 LARGEST = 1e100  # as in the context of a learner; its square is finite
 _CONTEXT = "give its fields by their names, or leave it empty"
+_LAW = "give the probability with which each arm was explored, or leave it empty"
+_LAW_ERROR = 1e-6  # relative, by which a law may miss
 _BASELINE = "give the prediction for each arm by its name, or leave it empty"
 
 
@@ -521,6 +534,49 @@ def _predicted(
         place: (np.array(decisions, np.int64), np.array(losses_of[place]))
         for place, decisions in decisions_of.items()
     }
+
+
+def _laws(column: Any, rows: Ints, numbers: Ints, names: list[Arm]) -> Floats | None:
+    """The laws of exploration of these rows of a column; None if none has one. `numbers` are the
+    rows that errors name.
+    """
+    if column is None:
+        return None
+    places: dict[Any, int] = {str(name): place for place, name in enumerate(names)}
+    places.update({name: place for place, name in enumerate(names)})
+    laws = np.full((len(rows), len(names)), np.nan)
+    for decision, row in enumerate(rows.tolist()):
+        law = _object(numbers[row], "law", column[row], _LAW)
+        if not law:
+            continue
+        laws[decision] = 0.0
+        for arm, value in law.items():
+            chance = as_float(value)
+            argument = f"log[{numbers[row]}].law[{arm!r}]"
+            if chance is None or not 0.0 <= chance <= 1.0:
+                raise ParameterError.of(argument, value, "must be a probability", _LAW)
+            if arm in places:
+                laws[decision, places[arm]] = chance
+            elif chance > 0.0:
+                rule = "is of an arm that the log has nowhere else"
+                raise ParameterError.of(argument, value, rule, "name all arms in `arms`")
+    return None if np.isnan(laws).all() else laws
+
+
+def _check_laws(laws: Floats, rows: Ints, numbers: Ints, explore: Ints, propensity: Floats) -> None:
+    """Raise an error if a law is none, or does not have the propensity of the explored arm."""
+    places = numbers[rows]
+    sums = laws.sum(axis=1)
+    drawn = laws[np.arange(len(rows)), explore[rows]]
+    logged = propensity[rows]
+    for values, wanted, rule in (
+        (sums, np.ones(len(rows)), "must be probabilities that add up to 1"),
+        (drawn, logged, "must have the propensity of the explored arm"),
+    ):
+        is_wrong = np.abs(values - wanted) > _LAW_ERROR * wanted
+        for decision in np.flatnonzero(is_wrong)[:1].tolist():
+            argument = f"log[{places[decision]}].law"
+            raise ParameterError.of(argument, float(values[decision]), rule, _LAW)
 
 
 def _contexts(column: Any, rows: Ints, numbers: Ints) -> tuple[Mapping[str, Any], ...] | None:

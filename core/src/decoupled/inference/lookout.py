@@ -1,18 +1,18 @@
 """The alarm of a verdict that no longer holds: an e-detector.
 
-Let arm a be decided. For a rival r, with the numbers y_n of `decoupled.inference.pairs` from the
-rounds after the verdict,
+Let arm a be decided. For a rival r and a stake f, with the numbers z_n of "a is worse than r" of
+`decoupled.inference.pairs` from the rounds after the verdict,
 
-    M_n(r) = (1 + M_{n-1}(r)) (1 + lam y_n),    M_0(r) = 0,
+    M_n(r, f) = (1 + M_{n-1}(r, f)) (1 + f z_n),    M_0(r, f) = 0,
 
-sums a bet that starts at every round. As long as a is no worse, the mean of y_n is at most 0, so
-M_n(r) - n is a supermartingale, and so is the mean M_n of M_n(r) over the rivals, minus n. The
-alarm is the first n with M_n >= A. At that moment tau the mean of M_tau is at most that of tau, so
-the mean of tau is at least A, and P(tau <= n) <= n / A.
+sums a bet that starts at every round. As long as a is no worse, the mean of z_n is at most 0 in
+every round, so M_n(r, f) - n is a supermartingale, and so is the mean M_n over the rivals and the
+stakes, with their shares, minus n. The alarm is the first n with M_n >= A. At that moment tau the
+mean of M_tau is at most that of tau, so the mean of tau is at least A, and P(tau <= n) <= n / A.
 
 Shin, Ramdas and Rinaldo (2022, arXiv:2203.03532) call M an e-detector of Shiryaev-Roberts type. The
-bet must be the same for all the starts and known before the round. It is constant here: for losses
-of 0 and 1, half the money finds a difference of 0.1 about as soon as the best bet does.
+bet of a round must be the same for all the starts and known before the round. So the level is of
+all losses that the lookout took, from whichever round a bet starts.
 """
 
 from collections.abc import Mapping
@@ -20,12 +20,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..base.arrays import Bools, Floats
-from ..kernels.betting import RATE
+from ..base.arrays import Floats, Ints
+from ..kernels.alarm_bets import AlarmTotals, bet_since
+from ..kernels.observed import Observed
+from ..kernels.stakes import PRIOR, STAKES
+from .adding import empty_standing, expected_and_label
 from .sequences import Sequences, empty_like
 from .sums import Observation
 
-BET = 0.5
 # Observations between two looks whether it is decided: a look sums what was seen.
 _LOOK_EVERY = 10
 
@@ -66,9 +68,12 @@ class _State(NamedTuple):
     decided: int | None = None
     looks: int = 0
     raised: int = 0
-    level: float = 0.5
     rivals: tuple[int, ...] = ()
-    wealth: tuple[float, ...] = ()
+    # For each rival, and each stake, the sum of the bets that started at every round.
+    sums: tuple[tuple[float, ...], ...] = ()
+    # For each arm, how many losses were taken, and their sum.
+    counts: tuple[int, ...] = ()
+    totals: tuple[float, ...] = ()
 
 
 class Lookout:
@@ -87,7 +92,9 @@ class Lookout:
     def alarm(self) -> Alarm:
         """How things stand."""
         now = self._now
-        evidence = sum(now.wealth) / max(len(now.wealth), 1)
+        evidence = 0.0
+        if now.sums:
+            evidence = float((np.array(now.sums) @ PRIOR).mean())
         return Alarm(now.decided, evidence, now.looks, now.raised)
 
     def take(self, number: int, seen: Observation, sequences: Sequences) -> None:
@@ -104,12 +111,14 @@ class Lookout:
         if now.decided is None:
             self._take_undecided(number, seen, sequences)
             return
-        level, wealth = self._bet(now, seen, sequences.width)
-        if sum(wealth) >= self.every * len(wealth):
+        evidence, sums = _bet(now, seen, sequences)
+        if evidence >= self.every:
             self.own = empty_like(sequences, drift=sequences.drift)
-            self._now = _State(taken=number + 1, raised=now.raised + 1)
-            return
-        self._now = now._replace(taken=number + 1, looks=now.looks + 1, level=level, wealth=wealth)
+            counts, totals = now.counts, now.totals
+            state = _State(taken=number + 1, raised=now.raised + 1, counts=counts, totals=totals)
+        else:
+            state = now._replace(taken=number + 1, looks=now.looks + 1, sums=sums)
+        self._now = _with_loss(state, seen, sequences.width)
 
     def _take_undecided(self, number: int, seen: Observation, sequences: Sequences) -> None:
         """Take an observation while nothing is decided, and look now and then whether it is."""
@@ -118,7 +127,7 @@ class Lookout:
         if self.own is not None:
             self.own.add_once(now.own, seen)
             own_count += 1
-        self._now = now._replace(taken=number + 1, own=own_count)
+        self._now = _with_loss(now._replace(taken=number + 1, own=own_count), seen, sequences.width)
         if number % _LOOK_EVERY == _LOOK_EVERY - 1:
             self.look(sequences)
 
@@ -128,7 +137,7 @@ class Lookout:
         """
         now = self._now
         sums = (sequences if self.own is None else self.own).sums
-        decided = sums.decided
+        decided = None if sums.missing.is_uneven else sums.decided
         if decided == now.decided and set(sums.live) - {decided} <= set(now.rivals):
             return
         rivals = () if decided is None else tuple(arm for arm in sums.live if arm != decided)
@@ -138,26 +147,10 @@ class Lookout:
             decided=decided,
             raised=now.raised,
             rivals=rivals,
-            wealth=(0.0,) * len(rivals),
+            sums=((0.0,) * len(STAKES),) * len(rivals),
+            counts=now.counts,
+            totals=now.totals,
         )
-
-    @staticmethod
-    def _bet(now: _State, seen: Observation, width: float) -> tuple[float, tuple[float, ...]]:
-        """The level and the wealth after an observation. Rivals that it does not compare keep
-        theirs.
-        """
-        wealth = np.array(now.wealth)
-        estimate = 0.5 + width * (seen.loss - 0.5)
-        above = seen.rho * (estimate - now.level)  # in [-1, 1], whatever the level
-        level = min(max(now.level + RATE * above, 0.0), 1.0)
-        if seen.law is not None:
-            compared, gain = _gain_by_law(now, seen.explore, seen.law, above)
-        elif seen.weight is not None and seen.weight > 1.0:
-            compared, gain = _gain_by_weight(now, seen, seen.weight)
-        else:  # it says nothing about two arms
-            return level, now.wealth
-        changed = np.where(compared, (1.0 + wealth) * (1.0 + BET * gain), wealth)
-        return level, tuple(changed.tolist())
 
     def copy(self) -> "Lookout":
         """The same, which goes on independently."""
@@ -177,31 +170,71 @@ class Lookout:
         lookout = cls(content["every"])
         state = {name: content[name] for name in _State._fields}
         state["rivals"] = tuple(state["rivals"])
-        state["wealth"] = tuple(state["wealth"])
+        state["sums"] = tuple(tuple(row) for row in state["sums"])
+        state["counts"] = tuple(state["counts"])
+        state["totals"] = tuple(state["totals"])
         lookout._now = _State(**state)
         since = content["since"]
         lookout.own = None if since is None else Sequences.from_dict(since)
         return lookout
 
 
-def _gain_by_law(now: _State, explore: int, law: Floats, above: float) -> tuple[Bools, Floats]:
-    """Which rivals a round with a known law compares, and what was won per unit bet on each."""
-    rivals = np.array(now.rivals)
-    mine = law[now.decided]
-    theirs = law[rivals]
-    compared: Bools = (theirs > 0.0) & (mine > 0.0)
-    explored_share = theirs if explore == now.decided else -mine * (rivals == explore)
-    gain: Floats = above * explored_share / np.where(compared, mine + theirs, 1.0)
-    return compared, gain
+def _bet(
+    now: _State, seen: Observation, sequences: Sequences
+) -> tuple[float, tuple[tuple[float, ...], ...]]:
+    """The mean of the sums over rivals after an observation, and the sums. Rivals that it does not
+    compare keep theirs.
+    """
+    observed, chances = _packed(now, seen, sequences)
+    counts = _padded(now.counts, len(chances))
+    totals = _padded(now.totals, len(chances))
+    standing = empty_standing(len(chances))
+    standing.means[:] = (totals + 0.5) / (counts + 1.0)
+    standing.counts[:] = counts
+    standing.chances[:] = chances
+    alarm = AlarmTotals(
+        stakes=STAKES,
+        prior=PRIOR,
+        rivals=np.array(now.rivals, np.int64),
+        sums=np.array(now.sums),
+    )
+    evidence = bet_since(observed, alarm, standing, int(now.decided or 0), 0)
+    return evidence, tuple(map(tuple, alarm.sums.tolist()))
 
 
-def _gain_by_weight(now: _State, seen: Observation, weight: float) -> tuple[Bools, Floats]:
-    """The same for a round of which only the weight is known."""
-    rivals = np.array(now.rivals)
-    available = set(now.rivals) | {now.decided} if seen.available is None else seen.available
-    compared = np.array([arm in available and now.decided in available for arm in now.rivals])
-    share = 1.0 / max(len(available), 2)
-    loss_or_gain: Any = seen.loss
-    if seen.explore != now.decided:
-        loss_or_gain = (1.0 - seen.loss) * (rivals == seen.explore)
-    return compared, np.asarray(share * (weight * loss_or_gain - 1.0))
+def _packed(now: _State, seen: Observation, sequences: Sequences) -> tuple[Observed, Floats]:
+    """An observation as compiled code takes it, and the chance of each arm; without a law, whether
+    it could be explored.
+    """
+    arms = sequences.count
+    chances = np.zeros(arms)
+    share = 0.0
+    weight = 0.0
+    if seen.law is not None:
+        chances[: len(seen.law)] = seen.law
+    elif seen.weight is not None and seen.weight > 1.0:
+        compared = {*now.rivals, int(now.decided or 0)}
+        available = compared if seen.available is None else set(seen.available)
+        chances[sorted(available)] = 1.0
+        share = 1.0 / max(len(available), 2)
+        weight = seen.weight
+    expected, label = expected_and_label(sequences.width, seen)
+    rows: Ints = np.array([[seen.explore, -1, 0 if seen.law is not None else -1, 0, 0, 0, 0]])
+    numbers = np.array([[weight, seen.loss, share, sequences.width, expected, label, seen.rho]])
+    return Observed(rows, numbers, chances[None, :]), chances
+
+
+def _with_loss(state: _State, seen: Observation, width: float) -> _State:
+    """The state with one more loss of the explored arm."""
+    estimate = 0.5 + width * (seen.loss - 0.5)
+    size = max(len(state.counts), seen.explore + 1)
+    counts = _padded(state.counts, size).astype(np.int64).tolist()
+    totals = _padded(state.totals, size).tolist()
+    counts[seen.explore] += 1
+    totals[seen.explore] += estimate
+    return state._replace(counts=tuple(counts), totals=tuple(totals))
+
+
+def _padded(values: tuple[float, ...], size: int) -> Floats:
+    """Values of arms, with zeros for those that came later."""
+    return np.array([*values, *[0.0] * (size - len(values))])

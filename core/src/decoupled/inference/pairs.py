@@ -1,26 +1,23 @@
 """Arms compared two by two: what bets on "this arm is worse than that one" have won.
 
-Let p_n be the law of exploration of round n, l_n the loss seen, b_n a level in [0, 1] known before,
-and for two arms i and j the weight w_n = p_n(i) p_n(j) / (p_n(i) + p_n(j)). Whoever starts with 1
-and bets the share lam of it, in each round, on
+Let p_n be the law of exploration of round n, l_n the loss seen, and m_n a level in (0, 1) known
+before: the running mean of whichever of the two arms was seen more often. For arms i and j take
 
-    y_n = w_n (1{explored i} (l_n - b_n) / p_n(i) - 1{explored j} (l_n - b_n) / p_n(j))
+    v_n = min(p_n(i) / m_n, p_n(j) / (1 - m_n))
+    z_n = v_n (1{explored i} (l_n - m_n) / p_n(i) - 1{explored j} (l_n - m_n) / p_n(j)).
 
-has M_n(lam) = (1 + lam y_1) ... (1 + lam y_n). docs/inference.md shows why its average over some
-bets bears evidence that arm i is worse, and bounds the weighted mean difference from below, however
-laws and losses drift.
-
-An arm that is seldom explored is compared as precisely as the losses seen of it allow, since y_n is
-not divided by its small probability. The weights are those that make the sum most precise if the
-difference does not change.
+`v_n` is the largest weight at which z_n >= -1 for every loss in [0, 1]: a round can lose no more
+than everything. Given the past, the mean of z_n is v_n times the difference of the two mean losses.
+Whoever starts with 1 and bets the share f of it on z_n, in each round, has money that is evidence
+that arm i is worse; docs/inference.md shows why, and how it bounds the weighted mean difference.
 
 In a round whose law is not known, but the weight W_n = 1 / p_n(explored arm) is, or estimated
-without bias, c (1{explored i} W_n l_n + 1{explored j} W_n (1 - l_n) - 1) takes the place of y_n,
+without bias, c (1{explored i} W_n l_n + 1{explored j} W_n (1 - l_n) - 1) takes the place of z_n,
 with the weight c, 1 over the number of arms. So one evidence has both kinds of rounds, and no risk
 is spent twice.
 
-With labels, y_n and w_n have another factor: rho, the probability with which the round asked for a
-label.
+With labels, the weight has another factor: rho, the probability with which the round asked for a
+label, and v_n is smaller: see `decoupled.kernels.observed`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,22 +28,18 @@ import numpy as np
 
 from ..base.arrays import Floats, Ints
 from ..base.packed import pack_floats, pack_ints, unpack_floats, unpack_ints
-from ..kernels.betting import LARGE, LESS, REACHED, PairTotals
-from .boundary import log_sum_exp, root
+from ..kernels.pair_bets import REACHED, PairTotals
+from ..kernels.stakes import LARGE, LESS, PRIOR, STAKES
+from .stakes import LOG_PRIOR, evidence, fresh_money, least_sum, log_money
 
 MOST_ARMS = 100  # the sums grow with the square of their number
-# Large bets win soonest when arms differ much, and small ones when they differ little. Most of the
-# money is on the first: a small bet waits for many observations anyway, and what it started with
-# matters less then.
-BETS: Floats = 0.95 * np.power(0.5, np.arange(12.0))
-_SHARES = np.arange(1.0, len(BETS) + 1.0) ** -1.5
-PRIOR: Floats = _SHARES / _SHARES.sum()
 
 
 @dataclass(slots=True)
 class Pairs:
-    """The sums for pairs of arms; see `decoupled.kernels.betting.PairTotals`. An arm keeps its slot
-    until it is retired.
+    """The sums for pairs of arms; see `decoupled.kernels.pair_bets.PairTotals`.
+
+    An arm keeps its slot until it is retired.
     """
 
     owners: Ints
@@ -65,16 +58,16 @@ class Pairs:
         """Nothing is known yet. With too many arms no pair is followed."""
         slots = arms if arms <= MOST_ARMS else 0
         square = (slots, slots)
-        rows = (slots * slots, len(BETS))
+        won, powers = fresh_money(slots * slots)
         return cls(
             owners=np.arange(slots),
-            won=np.broadcast_to(PRIOR, rows).copy(),
-            powers=np.zeros(rows, np.int64),
+            won=won,
+            powers=powers,
             weights=np.zeros(square),
             gains=np.zeros(square),
             goals=np.full(square, np.inf),
             common=_nothing_common(),
-            began=np.empty((0, len(BETS))),
+            began=np.empty((0, len(STAKES))),
         )
 
     def copy(self) -> "Pairs":
@@ -83,17 +76,21 @@ class Pairs:
 
     def totals(self) -> PairTotals:
         """The arrays as compiled code takes them."""
+        slots = len(self.owners)
         return PairTotals(
             owners=self.owners,
-            bets=BETS,
+            stakes=STAKES,
             won=self.won,
             powers=self.powers,
             weights=self.weights,
             gains=self.gains,
             goals=self.goals,
             common=self.common,
-            chances=np.empty(len(self.owners)),
-            factors=np.empty(len(BETS)),
+            chances=np.zeros(slots),
+            counts=np.zeros(slots),
+            as_worse=np.zeros(slots),
+            as_better=np.zeros(slots),
+            factors=np.empty(len(STAKES)),
         )
 
     def slots(self, arms: Iterable[int]) -> Ints:
@@ -128,7 +125,7 @@ class Pairs:
         is_small = self.won < LESS
         self.won[is_small] *= LARGE
         self.powers[is_small] -= 1
-        self.weights += np.tri(len(self.owners), k=-1) * self.common[-1]
+        self.weights += (1.0 - np.eye(len(self.owners))) * self.common[-1]
         self.common = _nothing_common()
 
     def _widen(self, more: int) -> None:
@@ -136,10 +133,10 @@ class Pairs:
         old = len(self.owners)
         wide = old + more
         self.owners = np.concatenate([self.owners, np.full(more, -1)])
-        won = np.zeros((wide, wide, len(BETS)))
+        won = np.zeros((wide, wide, len(STAKES)))
         won[:old, :old] = self.won.reshape(old, old, -1)
         self.won = won.reshape(wide * wide, -1)
-        powers = np.zeros((wide, wide, len(BETS)), np.int64)
+        powers = np.zeros((wide, wide, len(STAKES)), np.int64)
         powers[:old, :old] = self.powers.reshape(old, old, -1)
         self.powers = powers.reshape(wide * wide, -1)
         self.weights = np.pad(self.weights, (0, more))
@@ -170,46 +167,49 @@ class Pairs:
         With `by`, worse by more than that; a number below 0 says by how much they may be better.
         """
         rows, columns = ones[:, None], twos[None, :]
-        logs = self.log_won(rows, columns)
-        if by != 0.0:
-            logs -= BETS * (by * self.weight(rows, columns))[..., None]
-        return log_sum_exp(logs)[0]
+        return evidence(self.log_won(rows, columns), by * self.weight(rows, columns))
+
+    def evidence_of(self, ones: Ints, twos: Ints) -> Floats:
+        """The same for pairs of slots, one by one."""
+        return evidence(self.log_won(ones, twos))
 
     def evidence_since(self, ones: Ints, two: int, times: float = 1.0) -> Floats:
         """The same for one other slot, of the rounds since arms were last added.
 
         With `times`, if everything won in them is multiplied in proportion.
         """
-        prior = np.log(PRIOR)
-        before = prior
+        before = LOG_PRIOR
         if len(self.began) > 0:
             before = self.began[ones * len(self.owners) + two]
-        return log_sum_exp(prior + times * (self.log_won(ones, two) - before))[0]
+        return evidence(LOG_PRIOR + times * (self.log_won(ones, two) - before))
 
     def want(self, ones: Ints, two: int, goal: float) -> None:
         """Say when the bets on these pairs have won this much again."""
         self.goals[ones, two] = goal
 
     def difference(self, one: int, two: int) -> float:
-        """The estimated loss of the arm in a slot minus that of another; 0 if nothing is known."""
-        weight = float(self.weight(one, two))
-        return float(self.gains[one, two]) / weight if weight > 0.0 else 0.0
+        """The estimated loss of the arm in a slot minus that of another; 0 if nothing is known.
+
+        Rounds are weighted by the sum of the weights of both bets, so that the opposite difference
+        is the opposite.
+        """
+        weight = float(self.weight(one, two) + self.weight(two, one))
+        gain = float(self.gains[one, two] - self.gains[two, one])
+        return gain / weight if weight > 0.0 else 0.0
 
     def weight(self, one: Any, two: Any) -> Floats:
-        """The sum of the weights of the rounds that compare the arms in these slots, or in arrays
-        of them.
+        """The sum of the weights of the rounds in which the bet that the arm in the first slot is
+        worse could win, for slots or arrays of them.
         """
-        weight: Floats = self.weights[np.maximum(one, two), np.minimum(one, two)] + self.common[-1]
+        weight: Floats = self.weights[one, two] + self.common[-1]
         return weight
 
     def lower(self, one: int, two: int, risk: float) -> float:
-        """A lower bound of that difference."""
-        weight = self.weight(one, two)
+        """A lower bound of that difference, weighted by `weight(one, two)`."""
+        weight = float(self.weight(one, two))
         if weight == 0.0:
             return -1.0
-        logs = self.log_won(one, two)[None, :]
-        goal = np.array([-np.log(risk)])
-        return max(float(root(BETS, logs, np.array([weight]), goal)[0]), -1.0)
+        return max(float(least_sum(self.log_won(one, two), risk)[0]) / weight, -1.0)
 
     def reached(self) -> Iterator[tuple[int, int]]:
         """The pairs about which there is enough evidence now for the first time, as arms; no more
@@ -220,16 +220,14 @@ class Pairs:
             yield int(self.owners[one]), int(self.owners[two])
 
     def log_won(self, one: Any, two: Any) -> Floats:
-        """The logarithm of what each of `BETS` has won on these slots, or arrays of them, its share
+        """The logarithm of what each stake has won on these slots, or arrays of them, its share
         of the money included.
         """
         return self._logs_of(one * len(self.owners) + two)
 
     def _logs_of(self, row: Any) -> Floats:
         """The same by the row of `won`, or an array or a slice of rows."""
-        fractions = np.log(self.won[row] * self.common[:-1])
-        logs: Floats = fractions + np.log(2.0) * 1000.0 * self.powers[row]
-        return logs
+        return log_money(self.won[row] * self.common[:-1], self.powers[row])
 
     def to_dict(self) -> dict[str, Any]:
         """The sums as plain values."""
@@ -243,12 +241,10 @@ class Pairs:
         """Restore the result of `to_dict`."""
         flat: dict[str, Any] = {name: unpack_ints(content[name]) for name in _INTS}
         for name in _FLOATS:
-            if name in content:
-                flat[name] = unpack_floats(content[name])
-        flat.setdefault("began", np.empty(0))  # older states have no beginning of a stretch
+            flat[name] = unpack_floats(content[name])
         slots = len(flat["owners"])
         square = (slots, slots)
-        rows = (slots * slots, len(BETS))
+        rows = (slots * slots, len(STAKES))
         pairs = cls(
             owners=flat["owners"],
             won=flat["won"].reshape(rows),
@@ -257,7 +253,7 @@ class Pairs:
             gains=flat["gains"].reshape(square),
             goals=flat["goals"].reshape(square),
             common=flat["common"],
-            began=flat["began"].reshape(len(flat["began"]) // len(BETS), len(BETS)),
+            began=flat["began"].reshape(len(flat["began"]) // len(STAKES), len(STAKES)),
         )
         pairs._check()
         return pairs
@@ -275,7 +271,7 @@ class Pairs:
             "gains": (np.abs(self.gains) < np.inf).all(),
             "goals": (self.goals > 0.0).all(),
             "common": (
-                self.common.shape == (len(BETS) + 1,)
+                self.common.shape == (len(STAKES) + 1,)
                 and ((self.common >= 0.0) & (self.common < np.inf)).all()
                 and (self.common[:-1] > 0.0).all()
             ),
@@ -294,7 +290,7 @@ def _fill_cross(square: Any, slot: int, value: Any) -> None:
 
 def _nothing_common() -> Floats:
     """The factors that no pair has to be multiplied by, and no weight to add."""
-    return np.append(np.ones(len(BETS)), 0.0)
+    return np.append(np.ones(len(STAKES)), 0.0)
 
 
 _INTS = ("owners", "powers")

@@ -13,16 +13,17 @@ from ..base.validation import LEAST_PROPENSITY, LEAST_RISK, as_float, check_numb
 from ..errors import ArmError, LossError, ParameterError, StateError
 from ..kernels import betting as at
 from .adding import add_all
-from .boundary import Interval, lower_difference, lower_mean
+from .boundary import Interval, lower_difference
 from .comparisons import (
     comparable_means,
     difference,
     note_best,
     ratio,
 )
+from .missing import Missing
 from .sums import Observation, Sums
 
-FORMAT = 2
+FORMAT = 3
 MOST_WEIGHT = 1.01 / LEAST_PROPENSITY
 AT_ONCE = 128  # observations; they are cheaper to add together
 _RISK = "the default is 0.05"
@@ -37,13 +38,13 @@ class Sequences:
     losses are late. A decision without feedback is left out, and `leave_out` counts it: whether it
     comes must not depend on the arm or its loss.
 
-    With `drift=True` nothing is assumed about the losses. An interval then covers the *running
-    mean*: the mean loss of an arm over all rounds observed so far, also those that explored another
-    arm. It uses importance weights, so it is wide for an arm that is seldom explored.
+    The interval of an arm covers its mean loss over the rounds that looked at it, whatever drifts,
+    and needs no weights; see `bounds`. If the mean never changes, that is the mean.
 
-    With `drift=False` an interval covers the mean loss of an arm if that never changes. It uses the
-    losses seen of the arm and needs no weights. If the mean does change, the interval covers the
-    mean over the moments at which the arm was explored, and differences of arms mean little.
+    With `drift=True` nothing is assumed about the losses. The interval of the exploited arms then
+    covers the *running mean* over all rounds observed so far, by importance weights. With
+    `drift=False` it is made of those of the arms. If means do change, that and differences of arms
+    mean little.
 
     Each family of intervals (all arms and the exploited ones; all differences of two arms; all
     differences between an arm and the exploited ones) is right as a whole with probability 1 -
@@ -62,7 +63,7 @@ class Sequences:
     >>> for n in range(2_000):
     ...     sequences.update(explore=n % 2, weight=2.0, loss=0.25 if n % 2 else 0.75, exploit=1)
     >>> [[round(float(each), 2) for each in interval] for interval in sequences.arms()]
-    [[0.75, 0.68, 0.78], [0.25, 0.22, 0.32]]
+    [[0.75, 0.74, 0.75], [0.25, 0.25, 0.26]]
     >>> sequences.difference(0, 1).low > 0.0
     True
     """
@@ -168,6 +169,7 @@ class Sequences:
         law: Sequence[float] | Floats | None = None,
         *,
         rho: float = 1.0,
+        label: float | None = None,
     ) -> None:
         """Add an observation.
 
@@ -182,9 +184,12 @@ class Sequences:
                 every arm count for the arms that they could, and for the exploited arms, but not
                 for comparisons with these.
             law: the probability with which each arm was explored in that round, 0 for those that
-                could not be. Only differences of two arms and verdicts use it, and become much
-                sharper. Leave it out if it depends on the request: requests would then count by it.
+                could not be. Differences, verdicts and the interval of the exploited arms use it,
+                and become much sharper. Leave it out if it depends on the request: requests would
+                then count by it.
             rho: the probability with which the round asked for a label; 1 without labels.
+            label: the label that it got, in [0, 1]; None if it got none, and without labels. With
+                `rho` below 1, a loss without it counts as one that nobody labelled.
 
         >>> Sequences(arms=2).update(explore=0, weight=2.0, loss=7.0)
         Traceback (most recent call last):
@@ -204,14 +209,18 @@ class Sequences:
         if explore not in numbers or min(numbers) < 0 or max(numbers) >= self.count:
             rule = f"must be numbers from 0 to {self.count - 1} that include the explored arm"
             raise ArmError.of("available", available, rule, "leave it out for all arms")
+        chances = None if law is None else self._checked_law(explore, law)
+        if available is None and chances is not None and not chances.all():
+            available = tuple(np.flatnonzero(chances).tolist())
         observation = Observation(
             explore=explore,
             weight=weight,
             loss=number,
             exploit=exploit,
             available=available,
-            law=None if law is None else self._checked_law(explore, law),
+            law=chances,
             rho=rho,
+            label=label,
         )
         self.add(observation)
 
@@ -237,12 +246,30 @@ class Sequences:
         if self.observed == number:
             self.add(seen)
 
-    def leave_out(self) -> None:
-        """Count a decision that will not be observed."""
+    def leave_out(self, decision: Observation | None = None) -> None:
+        """Count a decision that will not be observed.
+
+        Args:
+            decision: the decision as an observation, whatever its loss, so that what is missing is
+                counted for each arm; None if that is not known.
+
+        >>> sequences = Sequences(arms=2)
+        >>> sequences.leave_out()
+        >>> sequences.left_out
+        1
+        """
         sums, observed, unsummed = self._now
         complete = self.observed if sums.left_out == 0 else sums.complete
-        sums = replace(sums, left_out=sums.left_out + 1, complete=complete)
+        missing = sums.missing
+        if decision is not None:
+            missing = missing.with_decision(decision, sums.live)
+        sums = replace(sums, left_out=sums.left_out + 1, complete=complete, missing=missing)
         self._set(sums, observed, unsummed)
+
+    @property
+    def missing(self) -> Missing:
+        """What is missing of each arm, and whether that tells arms apart."""
+        return self._now[0].missing
 
     def add_arms(self, count: int = 1) -> None:
         """Add arms, numbered on from the last. What is known of the other arms stays.
@@ -297,59 +324,55 @@ class Sequences:
 
     # Intervals
 
-    def arms(self, *, drift: bool | None = None) -> list[Interval]:
+    def arms(self) -> list[Interval]:
         """The interval of every arm's mean loss, also of retired arms.
 
-        Args:
-            drift: whether losses may drift; None for what the sequences were made with.
+        It covers the mean over the rounds that looked at the arm, see `bounds`.
         """
-        estimates, lows, highs = self.bounds(drift=drift)
+        estimates, lows, highs = self.bounds()
         return [Interval.around(*ends) for ends in zip(estimates, lows, highs, strict=True)]
 
-    def arm(self, arm: int, *, drift: bool | None = None) -> Interval:
+    def arm(self, arm: int) -> Interval:
         """The interval of one arm's mean loss.
 
         Args:
             arm: the number of the arm.
-            drift: whether losses may drift; None for what the sequences were made with.
         """
-        return self.arms(drift=drift)[self._place("arm", arm)]
+        return self.arms()[self._place("arm", arm)]
 
-    def bounds(
-        self, *, drift: bool | None = None, among: Sequence[int] | None = None
-    ) -> tuple[Floats, Floats, Floats]:
+    def bounds(self, *, among: Sequence[int] | None = None) -> tuple[Floats, Floats, Floats]:
         """Arrays over all arms, or over those in `among`: the estimates, the lower and the upper
         ends.
 
+        They are of an arm's mean loss over the rounds that looked at it, whatever drifts: each look
+        counts its mean given everything before. The ends weight these means by 1 / m and by
+        1 / (1 - m), where m is the running mean of the arm's earlier losses.
+
         Args:
-            drift: whether losses may drift; None for what the sequences were made with.
             among: the numbers of the arms that the arrays are over; None for all.
         """
         sums = self.sums
         risks = sums.risk * sums.share_of_arms()[0] / 2.0
-        if among is not None:
-            risks = risks[[self._place("among", arm) for arm in among]]
-        rounds, (loss, losses, gain, gains) = self._moments(
-            among, drift=self._allows_drift(drift=drift)
-        )
-        means = ratio(loss, gain)
-        lows = np.minimum(lower_mean(rounds, loss, losses, risks), 1.0)
-        highs = np.maximum(1.0 - lower_mean(rounds, gain, gains, risks), 0.0)
-        return sums.unmapped(means), sums.unmapped(lows), sums.unmapped(highs)
+        lows, highs = sums.singles.look_ends(risks)
+        means = sums.unmapped(self._plain_means())
+        ends = (means, np.clip(lows, 0.0, 1.0), np.clip(highs, 0.0, 1.0))
+        if among is None:
+            return ends
+        places = [self._place("among", arm) for arm in among]
+        estimates, lows, highs = (values[places] for values in ends)
+        return estimates, lows, highs
 
-    def estimates(self, *, drift: bool | None = None) -> Floats:
-        """The estimated mean loss of every arm: its weighted losses over their weights; 1/2 if none
-        was seen.
+    def estimates(self) -> Floats:
+        """The estimated mean loss of every arm: the mean of the losses seen; 1/2 if none was."""
+        return np.asarray(self.sums.unmapped(self._plain_means()))
 
-        Args:
-            drift: whether losses may drift; None for what the sequences were made with.
-        """
-        _, (loss, _, gain, _) = self._moments(drift=self._allows_drift(drift=drift))
-        return np.asarray(self.sums.unmapped(ratio(loss, gain)))
+    def _plain_means(self) -> Floats:
+        """The mean of the losses seen of each arm, on the map of losses to [0, 1]."""
+        return comparable_means(self.sums, drift=False)
 
     def served(self, *, drift: bool | None = None) -> Interval:
         """The interval of the mean loss of what was exploited, over the observed rounds that
-        exploited an arm.
+        exploited an arm and could explore it.
 
         Args:
             drift: whether losses may drift; None for what the sequences were made with.
@@ -359,26 +382,23 @@ class Sequences:
         if not self._allows_drift(drift=drift):
             if not used.any():
                 return Interval(0.5, 0.0, 1.0)
-            estimates, lows, highs = self.bounds(drift=False)
+            estimates, lows, highs = self.bounds()
             return Interval.around(float(used @ estimates), float(used @ lows), float(used @ highs))
         risk = sums.risk * sums.share_of_arms()[1] / 2.0
-        rounds = sums.rounds[at.SERVED_ROUNDS]
-        loss, losses, gain, gains = sums.flow[at.SERVED : at.SERVED + 4]
-        estimate = float(ratio(loss, gain))
-        low = min(float(lower_mean(rounds, loss, losses, risk)), 1.0)
-        high = max(float(1.0 - lower_mean(rounds, gain, gains, risk)), 0.0)
-        return Interval.around(
-            float(sums.unmapped(estimate)), float(sums.unmapped(low)), float(sums.unmapped(high))
-        )
+        low, high = sums.singles.served_ends(risk)
+        loss, _, gain, _ = sums.flow[at.SERVED : at.SERVED + 4]
+        ends = (float(ratio(loss, gain)), min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0))
+        return Interval.around(*(float(sums.unmapped(end)) for end in ends))
 
     def difference(self, arm: int, other: int, *, drift: bool | None = None) -> Interval:
         """The interval of one arm's mean loss minus another's: above 0 if the other arm is better.
 
-        A verdict and this interval have the same evidence: an arm is out if, and only if, its
-        difference to another one is above 0. If losses may drift, it covers the mean difference
-        over rounds that are weighted by the chance to explore both arms, times `rho` with labels;
-        see `decoupled.inference.pairs`. Once it is above 0, it stays so until arms change: if the
-        evidence shrinks, you get the interval that showed it.
+        An arm whose difference to another one is above 0 is out; others may be out by their own
+        bets against the leader, which need less. If losses may drift, it covers the mean difference
+        over rounds that are weighted by the chance of the rarer arm divided by a level of losses,
+        times `rho` with labels; see `decoupled.inference.pairs`. Once it is above 0, it stays so
+        until arms change: if the evidence shrinks, you get the interval that showed it. If the arms
+        took turns, its ends may cross; then it is the whole range.
 
         Args:
             arm: the number of an arm.
@@ -390,7 +410,7 @@ class Sequences:
         ...     loss = 0.25 if n % 2 else 0.75
         ...     sequences.update(explore=n % 2, weight=2.0, loss=loss, law=[0.5, 0.5])
         >>> [round(end, 2) for end in sequences.difference(0, 1)]
-        [0.5, 0.47, 0.54]
+        [0.5, 0.45, 0.55]
         """
         place = self._place("arm", arm)
         other_place = self._place("other", other)
@@ -414,22 +434,22 @@ class Sequences:
         risk = sums.risk * sums.share_of_served_difference()
         rounds = sums.rounds[at.COMPARED]
         common = sums.flow[at.COMMON : at.COMMON + 4]
-        above, aboves, below, belows = common + sums.moments[place, at.AGAINST : at.AGAINST + 4]
-        low = min(float(lower_difference(rounds, above, aboves, risk)), 1.0)
-        high = max(float(-lower_difference(rounds, below, belows, risk)), -1.0)
+        if not sums.coupled and sums.singles.compares(place):
+            low, high = sums.singles.against_served_ends(place, risk)
+        else:
+            above, aboves, below, belows = common + sums.moments[place, at.AGAINST : at.AGAINST + 4]
+            low = float(lower_difference(rounds, above, aboves, risk))
+            high = float(-lower_difference(rounds, below, belows, risk))
         # By the same rounds: `common` has, less 1 in each, the gains and the losses of what was
         # exploited.
         served = ratio(common[2] + rounds, common[0] + rounds)
         estimate = float(comparable_means(sums, drift=True)[place] - served) if rounds > 0 else 0.0
-        return Interval.around(
-            float(sums.unmapped_difference(estimate)),
-            float(sums.unmapped_difference(low)),
-            float(sums.unmapped_difference(high)),
-        )
+        ends = (estimate, min(max(low, -1.0), 1.0), min(max(high, -1.0), 1.0))
+        return Interval.around(*(float(sums.unmapped_difference(end)) for end in ends))
 
     def _against_served_without_drift(self, place: int, used: Floats) -> Interval:
         """An arm's mean loss minus that of a mixture of arms, if no mean changes."""
-        estimates, lows, highs = self.bounds(drift=False)
+        estimates, lows, highs = self.bounds()
         estimate = float(estimates[place] - used @ estimates)
         other_share = used.sum() - used[place]  # the arm does not differ from itself
         others = used.copy()
@@ -466,20 +486,6 @@ class Sequences:
             raise ParameterError.of("law", law, rule, "leave it out if it is not known")
         return chances
 
-    def _moments(self, among: Sequence[int] | None = None, *, drift: bool) -> tuple[Floats, Floats]:
-        """For each arm, the number of rounds that its moments are over, and a row for each of the
-        four moments.
-        """
-        sums = self.sums
-        rows = slice(None) if among is None else list(among)
-        moments = sums.moments[rows]
-        counts = sums.counts[rows]
-        if not drift:
-            return counts[:, at.SEEN].astype(np.float64), moments[:, at.PLAIN : at.COMPARABLE].T
-        rounds = (sums.rounds[at.ROUNDS] + counts[:, at.OTHER_ROUNDS]).astype(np.float64)
-        weighted = moments[:, at.COMPARABLE : at.OTHER] + moments[:, at.OTHER : at.AGAINST]
-        return rounds, weighted.T
-
     def seen(self, arm: int) -> int:
         """How many losses of an arm were seen.
 
@@ -511,30 +517,20 @@ class Sequences:
         Args:
             content: what `to_dict` returned.
         """
+        version = content.get("format")
+        if version != FORMAT:
+            rule = f"format = {version!r}: must be {FORMAT}"
+            raise StateError(
+                f"{rule}; other versions bet otherwise, so replay the log with this one"
+            )
         try:
-            if content["format"] != FORMAT:
-                raise StateError(
-                    f"format = {content['format']!r}: must be {FORMAT}; update the package"
-                )
             sums = Sums.from_dict(content)
-            if "best" not in content:
-                _find_best(sums)
         except (KeyError, TypeError, ValueError, zlib.error) as error:
             reason = f"sequences: cannot be restored ({type(error).__name__}: {error})"
             raise StateError(f"{reason}; give the result of Sequences.to_dict()") from error
         sequences = cls(arms=2)
         sequences._set(sums, int(sums.counts[:, at.SEEN].sum()))
         return sequences
-
-
-def _find_best(sums: Sums) -> None:
-    """Say which arm is best by the sums of an earlier version, which did not note it."""
-    if sums.batches > 0:
-        sums.pairs.begin_stretch()
-    for arm in sums.live:
-        note_best(sums, arm)
-    if sums.best is not None:
-        sums.best = sums.best._replace(at=0)
 
 
 def empty_like(sequences: Sequences, *, drift: bool, share: float = 1.0) -> Sequences:

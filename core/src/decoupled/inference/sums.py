@@ -18,14 +18,18 @@ from ..base.arrays import Bools, Floats, Ints
 from ..base.packed import pack_floats, pack_ints, unpack_floats, unpack_ints
 from ..kernels import betting as at
 from .boundary import Interval
+from .missing import NOTHING_MISSING, Missing
+from .outs import Outs
 from .pairs import Pairs
+from .singles import Singles
 
 # How many numbers there are of each kind: for an arm, and for all arms together.
 _MOMENTS = 16
 _COUNTS = 3
 _ROUNDS = 4
-_FLOW = 9
+_FLOW = 8
 LARGEST = 1e150  # its square is finite
+_HALF = 0.5
 _SHARE_OF_START = 0.9  # of the risk, for the arms of the start
 
 
@@ -42,6 +46,7 @@ class Observation(NamedTuple):
         law: the probability with which each arm was explored, 0 for retired arms; None if it is not
             known.
         rho: the probability with which the round wanted a label; 1 without labels.
+        label: the label that it got, in [0, 1]; None if it got none, and without labels.
     """
 
     explore: int
@@ -51,6 +56,7 @@ class Observation(NamedTuple):
     available: Collection[int] | None = None
     law: Floats | None = None
     rho: float = 1.0
+    label: float | None = None
 
 
 class Shown(NamedTuple):
@@ -103,11 +109,15 @@ class Sums:
     # of all that did (`SERVED_ROUNDS`); and of those whose law was known (`LAW_ROUNDS`).
     rounds: Ints
     # The part of `AGAINST` that is the same for every arm (`COMMON`); moments of the estimated
-    # losses of the exploited arms (`SERVED`); a level of the last losses (`LEVEL`).
+    # losses of the exploited arms (`SERVED`).
     flow: Floats
     compared: list[int]  # how many ordered pairs of arms share the risk of each addition
     contenders: int  # how many arms there were when the comparable rounds began
     pairs: Pairs
+    singles: Singles
+    outs: Outs
+    # After how many observations each arm was shown to be out by its own bet, in that order.
+    out_at: dict[int, int]
     # The pairs of which the first arm was shown to be worse, in that order, with what showed it and
     # when.
     settled: dict[tuple[int, int], Shown]
@@ -117,8 +127,12 @@ class Sums:
     # After how many observations to look for what `pairs` does not say by itself.
     next_look: int = 0
     left_out: int = 0  # decisions, because it is not known what they would have shown
+    missing: Missing = NOTHING_MISSING  # what of each arm
     # How many observations there were before the first of these; None if that is not known.
     complete: int | None = None
+    # Whether the law of the first round was known; None before it. Without drift, arms are then
+    # judged by bets against the leader, and else by the losses seen.
+    by_law: bool | None = None
     # Of the range of losses, which is 1 without labels. They are mapped to [0, 1] from a range
     # around 1/2; only pairs of arms are compared by losses that are not mapped.
     width: float = 1.0
@@ -135,8 +149,6 @@ class Sums:
     ) -> "Sums":
         """The sums of arms of which nothing is known."""
         pairs = Pairs.start(arms)
-        flow = np.zeros(_FLOW)
-        flow[at.LEVEL] = 0.5
         sums = cls(
             risk=risk,
             drift=drift,
@@ -146,10 +158,13 @@ class Sums:
             batch=np.zeros(arms, np.int64),
             retired=np.zeros(arms, np.bool_),
             rounds=np.zeros(_ROUNDS, np.int64),
-            flow=flow,
+            flow=np.zeros(_FLOW),
             compared=[arms * (arms - 1)],
             contenders=arms,
             pairs=pairs,
+            singles=Singles.start(arms),
+            outs=Outs.start(arms),
+            out_at={},
             settled={},
             width=width,
         )
@@ -158,7 +173,7 @@ class Sums:
 
     def copy(self) -> "Sums":
         """A copy that shares nothing with this one that changes."""
-        changing = (*_ARRAYS, "compared", "pairs", "settled")
+        changing = (*_ARRAYS, "compared", "pairs", "singles", "outs", "out_at", "settled")
         return replace(self, **{name: getattr(self, name).copy() for name in changing})
 
     def unmapped(self, mean: Any) -> Any:
@@ -189,8 +204,16 @@ class Sums:
             if best is None or self.batch[self.live].max() > best.batch:  # some arms came later
                 return None
             return best.arm
-        left = set(self.live).difference(worse for worse, _ in self.settled)
+        left = set(self.live).difference(self.out_since)
         return left.pop() if len(left) == 1 else None
+
+    @property
+    def out_since(self) -> dict[int, int]:
+        """After how many observations each arm that is out was first shown to be worse."""
+        since = dict(self.out_at)
+        for (worse, _), shown in self.settled.items():
+            since[worse] = min(since.get(worse, shown.at), shown.at)
+        return since
 
     @property
     def batches(self) -> int:
@@ -222,6 +245,8 @@ class Sums:
         self.retired = np.pad(self.retired, (0, count))
         self.contenders = len(self.live)
         slots = self.pairs.admit(range(old_count, old_count + count))
+        self.singles.add_arms(count)
+        self.outs.begin_epoch(old_count + count, self.contenders)
         # Those with a new arm, and what the others show from now on alone.
         self.compared.append(self.contenders * (self.contenders - 1))
         self._set_goals(slots)
@@ -231,6 +256,13 @@ class Sums:
         self.retired[arm] = True
         self.pairs.dismiss(arm)
         self.settled = {pair: shown for pair, shown in self.settled.items() if arm not in pair}
+        if self.out_at.pop(arm, None) is not None:
+            self.outs.readmit([arm])
+        if self.outs.led[arm]:
+            # What the others' bets have won, they may have won against this arm.
+            self.outs.readmit(list(self.out_at))
+            self.out_at = {}
+            self.outs.begin_epoch(len(self.batch), len(self.live))
         if self.best is not None and self.best.arm == arm:
             self.best = None
         # A pair that contradicted one with this arm may be settled now.
@@ -246,8 +278,9 @@ class Sums:
         taken = np.flatnonzero(pairs.owners >= 0)
         for slot in slots:
             others = taken[taken != slot]
-            shares = self.share_of_pairs(pairs.owners[others], int(pairs.owners[slot]))
-            goals = 1.0 / (self.risk * shares)
+            owners = pairs.owners[others], int(pairs.owners[slot])
+            parts = self.part_of_pairs(self.later_batches(*owners))
+            goals = 1.0 / (self.risk * parts * self.share_of_pairs(*owners))
             pairs.goals[slot, others] = goals
             pairs.goals[others, slot] = goals
         for pair in self.settled:
@@ -276,10 +309,38 @@ class Sums:
 
     # How the risk is shared, so that everything in a family of statements holds together
     #
-    # There are three families: the mean loss of every arm and of what was exploited; the difference
-    # of any two arms; the difference between any arm and what was exploited. Each holds as a whole,
-    # at all moments, with probability 1 - risk. Arms that come later need a share too: see
-    # `share_of_batch`.
+    # There are three families: the mean loss of every arm and of what was exploited; which arms are
+    # out, and the difference of any two arms; the difference between any arm and what was
+    # exploited. Each holds as a whole, at all moments, with probability 1 - risk. Arms that come
+    # later need a share too: see `share_of_batch`.
+
+    def part_of_pairs(self, batches: Any) -> Any:
+        """The part of the risk that pairs have if losses may drift, by the later addition of the
+        two arms: half, because the bets against the leader have the other half.
+
+        Two arms from the start have all of it: the leader is the only rival of the other.
+        """
+        return np.where((np.asarray(batches) == 0) & (self.compared[0] == 2), 1.0, _HALF)
+
+    @property
+    def part_of_outs(self) -> float:
+        """The part of the risk of an epoch that the bets against the leader have if losses may
+        drift.
+        """
+        return 0.0 if self.outs.epoch == 0 and self.outs.contenders == 2 else _HALF
+
+    @property
+    def goal_of_outs(self) -> float:
+        """The money that shows an arm to be out; without drift, it is that of a mean."""
+        risk = self.risk * share_of_batch(self.outs.epoch)
+        if not self.drift:
+            return 1.0 / risk
+        part = self.part_of_outs
+        return self.outs.contenders / (risk * part) if part > 0.0 else math.inf
+
+    def later_batches(self, firsts: Ints, seconds: Ints | int) -> Ints:
+        """The later addition of each two of these arms."""
+        return np.asarray(np.maximum(self.batch[firsts], self.batch[seconds]))
 
     def share_of_arms(self) -> tuple[Floats, float]:
         """The share of each arm's interval, and that of what was exploited."""
@@ -295,11 +356,11 @@ class Sums:
         """
         return share_of_batch(self.batches) / (2 * self.contenders)
 
-    def share_of_pairs(self, firsts: Ints, second: int) -> Floats:
+    def share_of_pairs(self, firsts: Ints, seconds: Ints | int) -> Floats:
         """The share of "the first arm is worse than the second" in a comparison that never starts
         again.
         """
-        later = np.maximum(self.batch[firsts], self.batch[second])
+        later = self.later_batches(firsts, seconds)
         return _shares_in_batches(later, np.array(self.compared))
 
     def share_of_new_pairs(self) -> float:
@@ -325,6 +386,10 @@ class Sums:
             values = getattr(self, name).ravel()
             content[name] = pack_floats(values) if name in _FLOATS else pack_ints(values)
         content["pairs"] = self.pairs.to_dict()
+        content["singles"] = self.singles.to_dict()
+        content["outs"] = self.outs.to_dict()
+        content["missing"] = self.missing.to_list()
+        content["out_at"] = [[arm, when] for arm, when in self.out_at.items()]
         content["settled"] = [[*pair, *shown] for pair, shown in self.settled.items()]
         content["best"] = None if self.best is None else list(self.best)
         return content
@@ -332,12 +397,16 @@ class Sums:
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Sums":
         """Restore the result of `to_dict`."""
-        plain = {name: content[name] for name in _PLAIN if name in content or name not in _OPTIONAL}
-        best = content.get("best")
+        plain = {name: content[name] for name in _PLAIN}
+        best = content["best"]
         sums = cls(
             **plain,
             **{name: _unpack(content[name], name) for name in _ARRAYS},
             pairs=Pairs.from_dict(content["pairs"]),
+            singles=Singles.from_dict(content["singles"]),
+            outs=Outs.from_dict(content["outs"]),
+            missing=Missing.from_list(content["missing"]),
+            out_at={int(arm): int(when) for arm, when in content["out_at"]},
             settled={
                 (worse, better): Shown(*shown) for worse, better, *shown in content["settled"]
             },
@@ -363,11 +432,13 @@ class Sums:
             ),
             "counts": self.counts.shape == (arms, _COUNTS) and _are_counts(self.counts),
             "rounds": self.rounds.shape == (_ROUNDS,) and _are_counts(self.rounds),
-            "flow": (
-                self.flow.shape == (_FLOW,)
-                and _are_small(self.flow)
-                and 0.0 <= self.flow[at.LEVEL] <= 1.0
+            "flow": self.flow.shape == (_FLOW,) and _are_small(self.flow),
+            "outs": (
+                len(self.outs.marks) == arms
+                and self.out_at.keys() == set(np.flatnonzero(self.outs.is_out()).tolist())
+                and all(0 <= when <= self.observed for when in self.out_at.values())
             ),
+            "by_law": self.by_law in (None, False, True),
             "compared": _are_counts(np.array(self.compared)),
             "batch": _are_counts(self.batch) and (self.batch <= self.batches).all(),
             "contenders": type(self.contenders) is int and 2 <= self.contenders <= arms,
@@ -375,6 +446,7 @@ class Sums:
             "left_out": _is_count(self.left_out),
             "complete": self.complete is None or _is_count(self.complete),
             "width": type(self.width) is float and 1.0 <= self.width < 1e6,
+            "singles": len(self.singles.look_weights) == 2 * arms,
             "owners": np.isin(self.pairs.owners, [-1, *self.live]).all(),
             "settled": self._has_possible_settled(),
             "best": self.best is None or self._is_possible_best(self.best),
@@ -478,8 +550,8 @@ _PLAIN = (
     "left_out",
     "complete",
     "width",
+    "by_law",
 )
-_OPTIONAL = ("left_out", "complete", "width")  # what older states do not have
 _ARRAYS = ("moments", "counts", "batch", "retired", "rounds", "flow")
 _FLOATS = ("moments", "flow")
 _WIDTHS = {"moments": _MOMENTS, "counts": _COUNTS}

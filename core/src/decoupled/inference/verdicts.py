@@ -11,7 +11,7 @@ from ..base.arrays import Bools, Floats, Ints
 from ..base.validation import LEAST_RISK, check_number
 from ..decision import Arm
 from ..errors import ArmError, Message
-from ..kernels.betting import COMPARED, USED
+from ..kernels.betting import COMPARED, SEEN, USED
 from . import comparisons
 from .boundary import Interval
 from .comparisons import Basis
@@ -31,11 +31,15 @@ _FEWEST_OBSERVED = 30  # from fewer, a forecast would be noise
 class Verdict:
     """What is known about the best arm, valid whenever you look.
 
-    An arm is out once it is shown to be worse than another one, and stays out until arms are added
-    or retired. With probability 1 - risk, every arm that is out was worse at the moment at which
-    this was shown: by its mean loss, if no mean ever changes; if losses may drift, by the mean
-    difference until then, over rounds weighted by the chance to explore both arms, times the chance
-    of a label with `Labels`. A verdict says nothing about losses after that moment.
+    An arm is out once it is shown to be worse than the arms that led, or than another one, and
+    stays out until arms are added or retired. With probability 1 - risk, every arm that is out was
+    worse at the moment at which this was shown: by its mean loss, if no mean ever changes; if
+    losses may drift, by the mean difference until then to some arm, over the rounds in which that
+    arm led, or over all, weighted by the chance of the rarer arm divided by a level of losses, and
+    times the chance of a label with `Labels`. A verdict says nothing about losses after that
+    moment.
+
+    If feedback goes missing more often for one arm, the verdict waits, and its text says so.
 
     Attributes:
         text: the verdict as a sentence.
@@ -45,7 +49,7 @@ class Verdict:
             others may be out because a third arm was better.
         best: the arm that looks best among those left, by the evidence that compares them; None if
             no loss was seen.
-        left: the arms that may still be the best.
+        left: the arms that may still be the best; none if arms took turns and all are out.
         out: the arms that were shown to be worse than another.
         sure: the highest level at which the evidence of now shows the same, which may be below 1 -
             risk; None while open.
@@ -53,9 +57,10 @@ class Verdict:
             they seem to and are explored as often as so far; None if it is decided, not
             foreseeable, or before 30 observations.
         basis: what the arms were compared by. "paired": the difference of two arms, over rounds
-            weighted by the chance to explore both; "running": the same, but all rounds count the
-            same, because that chance is not known in any round or depends on the request;
-            "stationary": the losses seen of each arm, if no mean changes.
+            weighted by the chance of the rarer arm divided by a level of losses; "running": the
+            same, but all rounds count the same, because the chances are not known in any round or
+            depend on the request; "stationary": bets against the arm that leads, tested together,
+            or the losses seen of each arm if the chances are not known, if no mean changes.
         decided_at: after how many observations it was decided, or the last arm that is out was
             shown to be worse; None while it is open, with another risk than that of the sequences,
             and if an earlier version did not note it.
@@ -81,7 +86,7 @@ class Verdict:
     >>> for n in range(200):
     ...     sequences.update(explore=n % 2, weight=2.0, loss=0.25 if n % 2 else 0.75)
     >>> verdict(sequences, ["small", "large"]).text
-    'large is better than small (95 %, decided at round 21)'
+    'large is better than small (95 %, decided at round 25)'
     """
 
     text: str
@@ -171,13 +176,43 @@ def verdict(
         waiting_until=None if awaited is None else awaited.until,
         is_provisional=_is_provisional(sequences, decided_at),
     )
+    if judgement.is_provisional and sequences.missing.is_uneven:
+        return _withheld(judgement, sequences, arm_names)
     level = _level_text(sure, comparison)
     return replace(judgement, text=_sentence(judgement, level, awaited) + _reservation(judgement))
+
+
+def _withheld(judgement: Verdict, sequences: Sequences, names: Sequence[Arm]) -> Verdict:
+    """The verdict where feedback goes missing more often for one arm: it waits, and says why."""
+    arm = sequences.missing.most
+    counts = np.zeros(sequences.count)
+    counts[: len(sequences.missing.counts)] = sequences.missing.counts
+    others = np.arange(sequences.count) != arm
+    seen = sequences.sums.counts[:, SEEN]
+    own_share = counts[arm] / max(counts[arm] + seen[arm], 1.0)
+    other_share = counts[others].sum() / max((counts + seen)[others].sum(), 1.0)
+    text = (
+        f"withheld: feedback of {_text_of(names[arm])} is missing in {100.0 * own_share:.2g} % of "
+        f"its decisions, and in {100.0 * other_share:.2g} % of the others'; the losses seen are no "
+        "fair sample, so declare an expired_loss or find out why"
+    )
+    return replace(
+        judgement,
+        text=text,
+        state="open",
+        left=(*judgement.left, *judgement.out),
+        out=(),
+        sure=None,
+        more_observations=None,
+        decided_at=None,
+    )
 
 
 def _best_place(sums: Sums, comparison: "Comparison") -> int:
     """The place, among the arms that are not retired, of the one that looks best of those left."""
     left_places = np.flatnonzero(~comparison.is_out)
+    if len(left_places) == 0:
+        left_places = np.arange(len(comparison.live))
     left = comparison.live[left_places]
     return int(left_places[comparisons.leader(sums, left, comparison.basis)])
 
@@ -192,7 +227,7 @@ def _more_observations(sequences: Sequences, comparison: "Comparison", place: in
     """About how many more observations it takes until the arm at this place is shown to be the
     best; None if it is decided or cannot be foreseen.
     """
-    if sequences.observed == 0 or comparison.decided is not None:
+    if sequences.observed == 0 or comparison.decided is not None or comparison.is_out.all():
         return None
     is_rival = np.arange(len(comparison.live)) != place
     if comparison.basis == "stationary":
@@ -263,6 +298,8 @@ def _sentence(judgement: Verdict, level: str, awaited: Awaited | None) -> str:
     if judgement.state == "decided":
         others = _text_of(out[0]) if len(out) == 1 else "every other arm"
         return f"{_text_of(judgement.best)} is better than {others} ({level})"
+    if not judgement.left:
+        return f"every arm is out, each worse than a leader of its time: they take turns ({level})"
     left = _joined(judgement.left, "or")
     if len(judgement.left) == 1:
         left = f"{left} is left, but not shown to be better than each other arm"
@@ -330,19 +367,22 @@ def _compare_as_settled(sums: Sums) -> Comparison:
     """
     basis = comparisons.basis_of(sums, drift=sums.drift)
     live = np.array(sums.live, np.int64)
-    chances = comparisons.chances(sums, live, basis)
-    out_since: dict[int, int] = {}
-    for (worse, _), shown in sums.settled.items():
-        out_since[worse] = min(out_since.get(worse, shown.at), shown.at)
+    if basis == "stationary":
+        chances = comparisons.chances(sums, live, basis)
+    else:
+        chances = comparisons.settled_chances(sums, live)
+    out_since = sums.out_since
+    is_out = np.isin(live, list(out_since))
     shown_at = 0 if 0 in out_since.values() else max(out_since.values(), default=0)
     decided = sums.decided
     if decided is not None and sums.best is not None:
         shown_at = sums.best.at
+        is_out = live != decided
         chances = _own_chances(sums, live, decided, basis)
     return Comparison(
         live=live,
         chances=chances,
-        is_out=np.isin(live, list(out_since)),
+        is_out=is_out,
         basis=basis,
         risk=sums.risk,
         shown_at=shown_at,
@@ -356,21 +396,28 @@ def _compare_now(sums: Sums, risk: float, *, drift: bool) -> Comparison:
     live = np.array(sums.live, np.int64)
     chances = comparisons.chances(sums, live, basis)
     is_out = chances <= risk
-    if is_out.all():
-        # Each is worse than another in the rounds that compare these two: they take turns.
-        is_out[:] = False
     decided = None
-    left = live[~is_out].tolist()
-    if len(left) == 1:
+    for candidate in _candidates(sums, live, is_out, basis):
         own_chances = chances
         if basis != "stationary":
-            own_chances = _own_chances(sums, live, left[0], basis)
-        if (own_chances[is_out] <= risk).all():
+            own_chances = _own_chances(sums, live, candidate, basis)
+        if (own_chances[live != candidate] <= risk).all():
             chances = own_chances
-            decided = left[0]
+            decided = candidate
+            is_out = live != candidate
     return Comparison(
         live=live, chances=chances, is_out=is_out, basis=basis, risk=risk, decided=decided
     )
+
+
+def _candidates(sums: Sums, live: Ints, is_out: Bools, basis: Basis) -> list[int]:
+    """The arm that may be shown now to be better than every other one, if there is any."""
+    left: list[int] = live[~is_out].tolist()
+    if len(left) == 1:
+        return left
+    if basis == "stationary":
+        return []
+    return [int(live[comparisons.leader(sums, live, basis)])]
 
 
 def _own_chances(sums: Sums, live: Ints, best: int, basis: Basis) -> Floats:
@@ -385,6 +432,8 @@ def is_beaten(sequences: Sequences, arm: int, risk: float, *, drift: bool) -> bo
     """Whether it is shown, at this risk, that another arm is better than this one, which was chosen
     beforehand.
     """
+    if sequences.missing.is_uneven:
+        return False
     sums = sequences.sums
     basis = comparisons.basis_of(sums, drift=drift)
     return comparisons.chance_of(sums, arm, basis) <= risk
@@ -443,7 +492,7 @@ def regret(
     ...     loss = 0.25 if n % 2 else 0.75
     ...     sequences.update(explore=n % 2, weight=2.0, loss=loss, exploit=n // 2 % 2)
     >>> [round(end) for end in regret(sequences)]
-    [500, 435, 565]
+    [500, 485, 508]
     """
     arm = best_looking(sequences, drift=drift) if against is None else against
     rounds = compared_rounds(sequences, drift=drift)

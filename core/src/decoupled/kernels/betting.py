@@ -1,19 +1,34 @@
 """Add observations to the sums of confidence sequences.
 
-These are the moments of each arm, and what bets on pairs of arms have won.
+These are the moments of each arm, and what bets on arms have won.
 
-`decoupled.inference.sums` says what the moments are, and `decoupled.inference.pairs` what is bet.
+`decoupled.inference.sums` says what the moments are.
 """
 
-import math
 from typing import NamedTuple
 
 from ..base.arrays import Floats, Ints
 from .jit import compiled
-
-# The columns of `Observed.rows` and `Observed.numbers`.
-EXPLORE, EXPLOIT, LAW, WEIGHTED, WHOLE, SERVES, COUPLED = range(7)
-WEIGHT, LOSS, SHARE, STAKE, ESTIMATE, RHO = range(6)
+from .observed import (
+    COUPLED,
+    EXPLOIT,
+    EXPLORE,
+    LAW,
+    LOSS,
+    RHO,
+    SERVES,
+    SHARE,
+    WEIGHT,
+    WEIGHTED,
+    WHOLE,
+    WIDTH,
+    Observed,
+    Standing,
+    take_levels,
+)
+from .out_bets import OutTotals, bet_against_leader
+from .pair_bets import PairTotals, bet_on_pairs
+from .single_bets import SingleTotals, bet_on_singles
 
 # The first columns of the moments of an arm, each with the three after it: a sum of losses and of
 # their squares, then the same of gains.
@@ -25,45 +40,10 @@ SEEN, USED, OTHER_ROUNDS = range(3)
 ROUNDS, COMPARED, SERVED_ROUNDS, LAW_ROUNDS = range(4)
 COMMON = 0
 SERVED = 4
-LEVEL = 8
-
-REACHED = -1.0
-# As powers of two they change no other digit.
-LARGE = 2.0**1000
-LEAST = 2.0**-1000
-# So a positive power means 2^600 at least; 10^50 fits.
-MOST = 2.0**800
-LESS = 2.0**-300
-LEAST_COMMON = 2.0**-100
-TINY = 1e-300  # instead of a branch for arms without a chance
-RATE = 1.0 / 64.0  # of the level; about the mean of the last 64 losses
-
-
-class Observed(NamedTuple):
-    """Observations in their order.
-
-    Attributes:
-        rows: the explored arm, the exploited one or -1, the row in `laws` or -1, and whether the
-            weight is known, the round could explore every arm, it counts for what was exploited,
-            and the game is the standard one.
-        numbers: the weight; the loss in [0, 1]; the share of their money that pairs of arms bet in
-            a round without a law, 0 if it has one; how much such a round counts; and the loss that
-            was estimated from a label, with the label's probability, see
-            `decoupled.learner.labels`. Without labels these are the share, the loss and 1.
-        laws: laws of exploration, by arm. With a share above 0, what is not 0 there could be
-            explored.
-    """
-
-    rows: Ints
-    numbers: Floats
-    laws: Floats
 
 
 class ArmTotals(NamedTuple):
-    """The sums of each arm, and those of all arms together.
-
-    The latter are counts of rounds, the moments of what was exploited, and a level of losses.
-    """
+    """The sums of each arm, and those of all: counts of rounds, and what was exploited."""
 
     moments: Floats
     counts: Ints
@@ -71,38 +51,57 @@ class ArmTotals(NamedTuple):
     flow: Floats
 
 
-class PairTotals(NamedTuple):
-    """What is summed for pairs of arms. Each such arm has a slot.
-
-    What a bet has won is `won` times `common` times 2^(1000 powers): nothing overflows, and
-    multiplying is all that an observation takes.
+@compiled
+def add_observations(
+    seen: Observed,
+    arms: ArmTotals,
+    pairs: PairTotals,
+    outs: OutTotals,
+    singles: SingleTotals,
+    standing: Standing,
+    start: int,
+) -> int:
+    """Add the observations from `start` on, until a bet has won enough; return the next one to
+    add.
     """
-
-    owners: Ints  # the arm of each slot, -1 if it is free
-    bets: Floats
-    won: Floats  # for each two slots, row by row, what the bets "the first is worse" have won
-    powers: Ints  # of 2^1000, the same
-    weights: Floats  # their sum for each two slots, below the diagonal
-    gains: Floats  # the sum of what was bet on
-    # To win together to be enough; infinite if no more is wanted, `REACHED` once it was.
-    goals: Floats
-    # a factor for each bet that is the same for all pairs; and, last, a part of the weights that is
-    common: Floats
-    chances: Floats  # room for a number for each slot
-    factors: Floats  # room for a number for each bet
+    if start < len(seen.rows):
+        for arm in range(len(standing.means)):
+            _take_standing(arms, standing, arm, seen.numbers[start, WIDTH])
+    for n in range(start, len(seen.rows)):
+        # The bets first: their levels are of the losses before this one.
+        _take_chances(seen, outs, standing, n)
+        take_levels(standing, seen.numbers[n, RHO])
+        if seen.rows[n, LAW] >= 0 and seen.numbers[n, SHARE] == 0.0:
+            arms.rounds[LAW_ROUNDS] += 1
+        has_pair = bet_on_pairs(seen, pairs, standing, n)
+        has_out = bet_against_leader(seen, outs, standing, n)
+        bet_on_singles(seen, singles, standing, n)
+        _add_to_arms(seen, arms, n)
+        _take_standing(arms, standing, seen.rows[n, EXPLORE], seen.numbers[n, WIDTH])
+        if has_pair or has_out:
+            return n + 1
+    return len(seen.rows)
 
 
 @compiled
-def add_observations(seen: Observed, arms: ArmTotals, pairs: PairTotals, start: int) -> int:
-    """Add the observations from `start` on, until the bets on a pair have won enough.
+def _take_standing(arms: ArmTotals, standing: Standing, arm: int, width: float) -> None:
+    """Take how an arm stands from its sums. Losses are mapped from a range round one half."""
+    count = arms.counts[arm, SEEN]
+    total = 0.5 * count + width * (arms.moments[arm, PLAIN] - 0.5 * count)
+    standing.counts[arm] = count
+    standing.means[arm] = (total + 0.5) / (count + 1.0)
 
-    Return the number of the next observation to add.
-    """
-    for n in range(start, len(seen.rows)):
-        _add_to_arms(seen, arms, n)
-        if _add_to_pairs(seen, arms, pairs, n):
-            return n + 1
-    return len(seen.rows)
+
+@compiled
+def _take_chances(seen: Observed, outs: OutTotals, standing: Standing, n: int) -> None:
+    """Take the chance of each arm in a round; without a law, whether it could be explored."""
+    law = seen.rows[n, LAW]
+    has_bet = law >= 0 or seen.numbers[n, SHARE] > 0.0
+    for arm in range(len(standing.chances)):
+        chance = 0.0
+        if has_bet and outs.live[arm] == 1:
+            chance = 1.0 if law < 0 else seen.laws[law, arm]
+        standing.chances[arm] = chance
 
 
 @compiled
@@ -168,137 +167,3 @@ def _add_to_arms(seen: Observed, arms: ArmTotals, n: int) -> None:
         _correct_difference(
             arms.moments[explore], above, below, above + weight * loss, below + weight * gain
         )
-
-
-@compiled
-def _add_to_pairs(seen: Observed, arms: ArmTotals, pairs: PairTotals, n: int) -> bool:
-    """Add an observation to the pairs; whether the bets on one have now won enough."""
-    law = seen.rows[n, LAW]
-    share = seen.numbers[n, SHARE]
-    if len(pairs.owners) == 0 or (law < 0 and share == 0.0):
-        return False
-    explored = -1
-    for slot in range(len(pairs.owners)):
-        arm = pairs.owners[slot]
-        chance = 1.0 if arm >= 0 else 0.0
-        if arm >= 0 and law >= 0:
-            chance = seen.laws[law, arm]
-        pairs.chances[slot] = chance
-        if arm == seen.rows[n, EXPLORE]:
-            explored = slot
-    # Whatever the level in [0, 1], an estimate differs from it by at most 1 / rho.
-    above = seen.numbers[n, RHO] * (seen.numbers[n, ESTIMATE] - arms.flow[LEVEL])
-    arms.flow[LEVEL] = min(max(arms.flow[LEVEL] + RATE * above, 0.0), 1.0)
-    for k in range(len(pairs.bets)):
-        pairs.factors[k] = 1.0
-    if share == 0.0:
-        arms.rounds[LAW_ROUNDS] += 1
-        return _bet_by_law(pairs, explored, above, seen.numbers[n, RHO])
-    if law < 0:
-        _charge_all(pairs, share, seen.numbers[n, STAKE])
-    else:
-        _charge_explorable(pairs, share, seen.numbers[n, STAKE])
-    return explored >= 0 and _bet_by_weight(seen, pairs, n, explored, above)
-
-
-@compiled
-def _bet_by_law(pairs: PairTotals, explored: int, above: float, rho: float) -> bool:
-    """Bet on the pairs of the explored arm in a round whose law is known."""
-    chances = pairs.chances
-    enough = False
-    for one in range(len(chances)):
-        for two in range(one):
-            weight = chances[one] * chances[two] / (chances[one] + chances[two] + TINY)
-            pairs.weights[one, two] += rho * weight
-    if explored < 0:
-        return False
-    for slot in range(len(chances)):
-        if slot != explored and chances[slot] > 0.0:
-            gain = above * chances[slot] / (chances[slot] + chances[explored])
-            pairs.gains[explored, slot] += gain
-            pairs.gains[slot, explored] -= gain
-            enough |= _bet(pairs, explored, slot, gain)
-            enough |= _bet(pairs, slot, explored, -gain)
-    return enough
-
-
-@compiled
-def _bet_by_weight(seen: Observed, pairs: PairTotals, n: int, explored: int, above: float) -> bool:
-    """Add what the explored arm tells.
-
-    The stake of the round, which every pair pays, is paid already.
-    """
-    weight = seen.numbers[n, WEIGHT]
-    loss = seen.numbers[n, LOSS]
-    share = seen.numbers[n, SHARE]
-    gain = seen.numbers[n, STAKE] * weight * above / seen.numbers[n, RHO]
-    enough = False
-    for k in range(len(pairs.bets)):
-        pairs.factors[k] = 1.0 / (1.0 - share * pairs.bets[k])
-    for slot in range(len(pairs.owners)):
-        if slot != explored and pairs.chances[slot] > 0.0:
-            pairs.gains[explored, slot] += gain
-            pairs.gains[slot, explored] -= gain
-            enough |= _bet(pairs, explored, slot, share * (weight * loss - 1.0))
-            enough |= _bet(pairs, slot, explored, share * (weight * (1.0 - loss) - 1.0))
-    return enough
-
-
-@compiled
-def _charge_all(pairs: PairTotals, share: float, stake: float) -> None:
-    """Let every pair pay its stake: a factor that all have in common, so it is kept once."""
-    pairs.common[len(pairs.bets)] += stake
-    small = False
-    for k in range(len(pairs.bets)):
-        pairs.common[k] *= 1.0 - share * pairs.bets[k]
-        small |= pairs.common[k] < LEAST_COMMON
-    if small:
-        for k in range(len(pairs.bets)):
-            for row in range(len(pairs.won)):
-                _multiply(pairs, row, k, pairs.common[k])
-            pairs.common[k] = 1.0
-
-
-@compiled
-def _charge_explorable(pairs: PairTotals, share: float, stake: float) -> None:
-    """The same for the pairs that could be explored in this round."""
-    slots = len(pairs.owners)
-    for one in range(slots):
-        for two in range(slots):
-            if one != two and pairs.chances[one] > 0.0 and pairs.chances[two] > 0.0:
-                if two < one:
-                    pairs.weights[one, two] += stake
-                for k in range(len(pairs.bets)):
-                    _multiply(pairs, one * slots + two, k, 1.0 - share * pairs.bets[k])
-
-
-@compiled
-def _bet(pairs: PairTotals, one: int, two: int, gain: float) -> bool:
-    """Bet that arm `one` is worse than arm `two`; whether that has now won enough."""
-    row = one * len(pairs.owners) + two
-    total = 0.0
-    for k in range(len(pairs.bets)):
-        _multiply(pairs, row, k, (1.0 + pairs.bets[k] * gain) * pairs.factors[k])
-        power = pairs.powers[row, k]
-        if power == 0:
-            total += pairs.won[row, k] * pairs.common[k]
-        elif power > 0:
-            total = math.inf
-    goal = pairs.goals[one, two]
-    if total < goal or goal == math.inf:
-        return False
-    pairs.goals[one, two] = REACHED
-    return True
-
-
-@compiled
-def _multiply(pairs: PairTotals, row: int, k: int, factor: float) -> None:
-    """Multiply what a bet has won, and keep it within the range of floats."""
-    won = pairs.won[row, k] * factor
-    if won > MOST:
-        won *= LEAST
-        pairs.powers[row, k] += 1
-    elif won < LESS:
-        won *= LARGE
-        pairs.powers[row, k] -= 1
-    pairs.won[row, k] = won

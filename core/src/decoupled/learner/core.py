@@ -390,7 +390,8 @@ class LearnerCore:
             policy_state.learn_logged(record.arm, record.weight, loss, record.context)
             if watch is not None:
                 serial = policy_state.serials.id_at(record.arm)
-                watch.replay(serial, record.weight, loss, record.rho, incumbent=incumbent)
+                label = None if record.judged is None else record.loss
+                watch.replay(serial, record.weight, loss, record.rho, label, incumbent=incumbent)
         self._is_updating = False
         self._serving.judge()
         return len(checked)

@@ -132,7 +132,7 @@ class Inference:
     ...     decision = learner.decide()
     ...     learner.observe(decision, loss=0.2 if decision.explore == "large" else 0.6)
     >>> print(learner.inference.verdict())
-    large is better than small (95 %, decided at round 103)
+    large is better than small (95 %, decided at round 31)
     >>> low, high = learner.inference.intervals()["large"][1:]
     >>> low < 0.2 < high
     True
@@ -285,9 +285,9 @@ class Inference:
         agreement 0.460 (0.350 to 0.570), 446 labels
         bias on short: +0.422 (+0.232 to +0.595)
         bias on long: -0.312 (-0.582 to +0.003)
-        alone it would say: long is better than short (95 %, decided at round 57)
+        alone it would say: long is better than short (95 %, decided at round 58)
         >>> print(learner.inference.verdict())
-        short is better than long (95 %, decided at round 118)
+        short is better than long (95 %, decided at round 183)
         >>> learner.inference.verdict().warning[:53]
         'the judge alone would choose long, and labels show th'
         """
@@ -311,21 +311,21 @@ class Inference:
 
         return self._calls.query(question)
 
-    def intervals(self, *, drift: bool | None = None) -> "dict[Arm, Interval]":
+    def intervals(self) -> "dict[Arm, Interval]":
         """The estimated mean loss of each arm, with its interval.
 
-        Args:
-            drift: whether losses may drift; None for what `watch` was told. Contexts and
-                preferences need True.
+        It covers the mean over the rounds that looked at the arm, whatever drifts; with contexts,
+        over the requests of these rounds. See `decoupled.inference.Sequences.bounds` for how rounds
+        weigh.
         """
 
         def question(watch: "Watch", parts: "Parts") -> "dict[Arm, Interval]":
-            found, of = watch.sequences.arms(drift=drift), parts.policy_state.serials.id_at
+            found, of = watch.sequences.arms(), parts.policy_state.serials.id_at
             return {
                 name: found[of(i)].scaled(*parts.losses) for i, name in enumerate(parts.arms.names)
             }
 
-        return self._query_watch("intervals()", question, drift=drift)
+        return self._query_watch("intervals()", question, drift=None)
 
     def exploited(self, *, drift: bool | None = None) -> "Interval":
         """The estimated mean loss of the exploited arms, with its interval.

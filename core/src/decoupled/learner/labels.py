@@ -137,11 +137,13 @@ class Judgement(NamedTuple):
         label: the label; None if there is none.
         fallback: what counts, on the map of `Labels.to_unit`, if the label that it awaits never
             comes; None if it awaits none.
+        counts_as: the label itself, or what a missing one counts as; None if none was wanted.
     """
 
     judged: Judged
     label: float | None
     fallback: float | None
+    counts_as: float | None = None
 
 
 class JudgedFeedback(NamedTuple):
@@ -238,18 +240,20 @@ class Labelling:
         """What is learned from a decision with this judgement, and perhaps a label."""
         loss = self.fed(label_request_of(decision), judged.loss, label)
         sums = self.sums if label is None else with_label(self.sums, judged.loss, label)
-        return LabelledLoss(loss, sums, self.missing, Judgement(judged, label, None))
+        return LabelledLoss(loss, sums, self.missing, Judgement(judged, label, None, label))
 
     def loss_without_label(self, decision: Decision) -> LabelledLoss:
         """What is learned from a decision that was judged, and whose label never came."""
         judged = self.judged[decision.id]
         loss = self.fed(label_request_of(decision), judged.loss, self.rules.missing)
-        return LabelledLoss(loss, self.sums, self.missing + 1, Judgement(judged, None, loss))
+        return LabelledLoss(
+            loss, self.sums, self.missing + 1, Judgement(judged, None, loss, self.rules.missing)
+        )
 
     def awaited(self, decision: Decision, judged: Judged) -> Judgement:
         """What is known of a decision that was judged and awaits its label."""
         fallback = self.fed(label_request_of(decision), judged.loss, self.rules.missing)
-        return Judgement(judged, None, fallback)
+        return Judgement(judged, None, fallback, self.rules.missing)
 
     def note(self, key: str, learned: LabelledLoss | None) -> None:
         """Note that the decision with this id awaits no label any more.

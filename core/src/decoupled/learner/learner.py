@@ -855,7 +855,7 @@ class Learner:
         ...     decision = learner.decide(context={"subject": subject})
         ...     learner.observe(decision, loss=0.2 if decision.explore == best[subject] else 0.6)
         >>> print(learner.inference.verdict(context={"subject": "law"}))
-        large is better than small (99.2401 %, decided at round 72)
+        large is better than small (99.2401 %, decided at round 23)
         """
         options = WatchOptions(
             risk=risk,

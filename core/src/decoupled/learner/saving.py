@@ -280,8 +280,8 @@ def _watch(content: dict[str, Any], pending_store: PendingStore, n_ever: int) ->
         _check(
             "watch", key, holds=isinstance(key, str) and (seen is None or _is_kept(seen, n_ever))
         )
-    for key, ((loss, position), label, back) in watch.judgements.items():
-        losses = (loss, 0.5 if label is None else label, 0.5 if back is None else back)
+    for key, ((loss, position), *others) in watch.judgements.items():
+        losses = [loss, *(0.5 if value is None else value for value in others)]
         holds = all(0.0 <= value <= 1.0 for value in losses) and (
             position is None or -1.0 <= position <= 1.0
         )
@@ -290,7 +290,7 @@ def _watch(content: dict[str, Any], pending_store: PendingStore, n_ever: int) ->
 
 
 def _is_kept(seen: "Observation", n_ever: int) -> bool:
-    explore, weight, loss, exploit, available, law, rho = seen
+    explore, weight, loss, exploit, available, law, rho, label = seen
     arms = available if isinstance(available, tuple) else (len(available or ()) - 1,)
     all_arms = (explore, 0 if exploit is None else exploit, *arms)
     return (
@@ -299,6 +299,7 @@ def _is_kept(seen: "Observation", n_ever: int) -> bool:
         and (weight is None or 0.0 < weight < 1e100)
         and (math.isnan(loss) or 0.0 <= loss <= 1.0)
         and 0.0 < rho <= 1.0
+        and (label is None or math.isnan(label) or 0.0 <= label <= 1.0)
         and (
             law is None
             or (explore < len(law) <= n_ever and law.min() >= 0.0 and law[explore] > 0.0)

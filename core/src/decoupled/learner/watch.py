@@ -59,6 +59,9 @@ class Watch:
         # Decisions of this watch that are not in the sequences yet, oldest first. The loss of one
         # that is not observed is NaN, and one that is given up is None.
         self.queue: OrderedDict[str, Observation | None] = OrderedDict()
+        # Decisions in the queue that were given up without a loss, since it counts what is missing
+        # of each arm.
+        self.lost: dict[str, Observation] = {}
         self.made = 0  # the number of the last decision that was put into the queue
         self._law: tuple[object, Floats] | None = (
             None  # of the last draw, with the state it belongs to
@@ -209,11 +212,7 @@ class Watch:
             # Whether there is room must not depend on the arm drawn: a round with a law is bet on
             # otherwise.
             room = (len(self.queue) + 1) * n_ever <= MOST_NUMBERS
-            if (
-                room
-                and decision.propensity is not None
-                and (self.sequences.pairs_arms or not self.weighs)
-            ):
+            if room and decision.propensity is not None:
                 state = policy_state.round, eligible
                 if (
                     self._law is None or self._law[0] != state
@@ -280,8 +279,10 @@ class Watch:
         elif not self.weighs and law is not None:
             available = tuple(np.flatnonzero(law).tolist())
         rho = decision.label_request.rho if decision.label_request is not None else 1.0
+        # What a label says is not known yet, if one was wanted.
+        label = math.nan if rho < 1.0 and decision.label else None
         self.queue[decision.id] = Observation(
-            serial, weight, math.nan, exploit, available, law, rho
+            serial, weight, math.nan, exploit, available, law, rho, label
         )
 
     # Learning
@@ -292,8 +293,21 @@ class Watch:
         if seen is not None:
             if judgement is not None:
                 self.judgements[key] = judgement
-            self.queue[key] = Observation._make((*seen[:2], loss, *seen[3:]))
+            self.queue[key] = self._with_loss(seen, loss, judgement)
         self._release()
+
+    def _with_loss(
+        self, seen: Observation, loss: float, judgement: Judgement | None
+    ) -> Observation:
+        """An observation with its loss, and with the label that counts if one was wanted: that of
+        the judgement, or the declared loss of a decision that nobody judged.
+        """
+        if seen.label is None:
+            return Observation._make((*seen[:2], loss, *seen[3:]))
+        label = None if judgement is None else judgement.counts_as
+        if label is None:
+            label = 0.5 + self.sequences.width * (loss - 0.5)
+        return seen._replace(loss=loss, label=label)
 
     def note_judged(self, key: str, judgement: Judgement) -> None:
         """Take what a judge said of a decision that awaits its label."""
@@ -312,7 +326,10 @@ class Watch:
     def _given_up(self, key: str, seen: Observation) -> Observation | None:
         judgement = self.judgements.get(key)
         loss = self.expired if judgement is None else judgement.fallback
-        return None if loss is None else seen._replace(loss=loss)
+        if loss is None:
+            self.lost[key] = seen
+            return None
+        return self._with_loss(seen, loss, judgement)
 
     def _release(self) -> None:
         """Add decisions to the sequences, as far as all earlier ones are settled."""
@@ -337,9 +354,10 @@ class Watch:
         if self.released is not None:
             self.released[key] = seen
         if seen is None:
+            lost = self.lost.pop(key, None)
             for each in (self.sequences, self.trial if key not in self.before else None, *own):
                 if each is not None:
-                    each.leave_out()
+                    each.leave_out(lost)
             return
         if seen.law is not None and len(seen.law) < self.sequences.count:
             # Arms that came later had no chance.
@@ -352,8 +370,8 @@ class Watch:
         for each in own:
             each.add(seen)
         if self.judged is not None and self.judge is not None and key in self.judgements:
-            (loss, position), label, fallback = self.judgements[key]
-            self.judged.add(pooled._replace(loss=loss, rho=1.0))
+            (loss, position), label, fallback, _ = self.judgements[key]
+            self.judged.add(pooled._replace(loss=loss, rho=1.0, label=None))
             is_missing = label is None and fallback is not None
             self.judge.add_once(
                 self.judge.count, seen.explore, loss, label, position, is_missing=is_missing
@@ -383,14 +401,21 @@ class Watch:
         return released
 
     def replay(
-        self, serial: int, weight: float, loss: float, rho: float, *, incumbent: bool
+        self,
+        serial: int,
+        weight: float,
+        loss: float,
+        rho: float,
+        label: float | None,
+        *,
+        incumbent: bool,
     ) -> None:
         """Add a record of a log. An incumbent is not judged by it: whoever set it may have known
         the log.
         """
         if incumbent and self.trial is None:
             self.trial = self.sequences.copy()
-        self.sequences.add(Observation(serial, weight, loss, rho=rho))
+        self.sequences.add(Observation(serial, weight, loss, rho=rho, label=label))
 
     # Arms
 
@@ -473,14 +498,19 @@ class Watch:
             content |= {"trials": _by_place(self.trials), "before": sorted(self.before)}
         if self.judged is not None and self.judge is not None:
             known = [
-                [key, *judged, label, back]
-                for key, (judged, label, back) in self.judgements.items()
+                [key, *judged, label, back, counts_as]
+                for key, (judged, label, back, counts_as) in self.judgements.items()
             ]
             content["judge"] = [self.judged.to_dict(), self.judge.to_json(), known]
         if self.lookout is not None:
             content["lookout"] = self.lookout.to_dict()
         if self.has_preferences:
             content["has_preferences"] = True
+        if self.lost:
+            content["lost"] = [
+                [key, *_entry_to_json(seen._replace(law=None), {})]
+                for key, seen in self.lost.items()
+            ]
         return content
 
     @classmethod
@@ -515,12 +545,18 @@ class Watch:
         if "judge" in content:
             judged, judge, known = content["judge"]
             watch.judged, watch.judge = Sequences.from_dict(judged), JudgeSums.from_json(judge)
-            for key, loss, position, label, back in known:
-                watch.judgements[key] = Judgement(Judged(loss, position), label, back)
+            for key, loss, position, label, back, counts_as in known:
+                said = Judged(loss, position)
+                watch.judgements[key] = Judgement(said, label, back, counts_as)
         watch.has_preferences = content.get("has_preferences", False) is True
+        for key, *entry in content.get("lost", ()):
+            watch.lost[key] = _entry_from_json(entry, [])
         if "lookout" in content:
             watch.lookout = Lookout.from_dict(content["lookout"])
         return watch
+
+
+_WANTED = "wanted"  # in place of a label that is not known yet
 
 
 def _by_place(known: dict[int, Sequences]) -> list[list[Any]]:
@@ -530,17 +566,25 @@ def _by_place(known: dict[int, Sequences]) -> list[list[Any]]:
 def _entry_to_json(seen: Observation | None, laws: dict[bytes, int]) -> list[Any]:
     if seen is None:
         return []
-    explore, weight, loss, exploit, available, law, rho = seen
+    explore, weight, loss, exploit, available, law, rho, label = seen
     return [
         *(explore, weight, None if math.isnan(loss) else loss, exploit),
         available.stop if isinstance(available, range) else list(available or ()),
         None if law is None else laws.setdefault(law.tobytes(), len(laws)),
-        *(() if rho == 1.0 else (rho,)),
+        *(() if rho == 1.0 else (rho, _WANTED if label is not None and label != label else label)),
     ]
 
 
 def _entry_from_json(entry: list[Any], laws: list[Floats]) -> Observation:
-    explore, weight, loss, exploit, available, law, *rho = entry
-    known = None if weight is None else float(weight), math.nan if loss is None else float(loss)
-    some = range(available) if isinstance(available, int) else tuple(available)
-    return Observation(explore, *known, exploit, some, None if law is None else laws[law], *rho)
+    explore, weight, loss, exploit, available, law, *labelled = entry
+    rho, label = labelled or (1.0, None)
+    return Observation(
+        explore,
+        None if weight is None else float(weight),
+        math.nan if loss is None else float(loss),
+        exploit,
+        range(available) if isinstance(available, int) else tuple(available),
+        None if law is None else laws[law],
+        rho,
+        math.nan if label == _WANTED else label,
+    )

@@ -18,7 +18,7 @@ from decoupled.base import duration, write_atomically
 from decoupled.cli import report_errors
 from decoupled.errors import ParameterError, near_name
 
-GROUPS = ("learner", "engine", "service", "mirror", "gpu")
+GROUPS = ("learner", "engine", "service", "mirror", "gpu", "verdict")
 DEFAULT = GROUPS[:2]  # the others need an extra and an otherwise idle machine
 
 
@@ -41,7 +41,7 @@ def bench(
         ),
     ] = None,
 ) -> None:
-    """Measure speed, mostly as ratios of two programs that take turns."""
+    """Measure speed, mostly as ratios of two programs that take turns, and how soon a verdict comes."""
     from ..bench import engine, service, timing
 
     for name in groups or ():

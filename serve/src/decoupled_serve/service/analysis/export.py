@@ -263,15 +263,24 @@ def evaluate(
         some = None if each.available is None else [place[arm] for arm in each.available]
         if some is None:
             blind = blind or each.propensity is None or each.propensity >= 1.0
-        explore, rho = place[each.explore], 1.0
+        explore, rho, label = place[each.explore], 1.0, None
         if estimates is None:
             loss = losses.scaled(each.loss)
         else:
             loss, rho = estimates.of(each), each.label_probability or 1.0
+            # An expired decision counts with its declared loss, as a label if one was wanted.
+            if each.loss is not None and (each.judged is not None or each.label):
+                label = losses.scaled(each.loss)
         weight = None if each.propensity is None else 1.0 / each.propensity
         for seen, exploit in ((sequences, each.exploit), (drawn, each.drawn)):
             seen.update(
-                explore, weight, loss, None if exploit is None else place[exploit], some, rho=rho
+                explore,
+                weight,
+                loss,
+                None if exploit is None else place[exploit],
+                some,
+                rho=rho,
+                label=label,
             )
     known: list[Interval | None] = [None] * len(arms)
     if not blind and sequences.observed > 0:

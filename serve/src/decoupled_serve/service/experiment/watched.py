@@ -178,7 +178,8 @@ def _as_clients_know(running: LiveExperiment, awaited: Awaited | None) -> Awaite
 # A gate compares an arm with others by the confidence sequences of their differences, which hold for all pairs of arms at
 # every moment at once. So the probability that a gate ever passes an arm that is worse by more than the margin at that
 # moment is at most the risk of the experiment, however often it is asked, whichever arms and margins it is asked about. If
-# losses may drift, "worse" is about the mean difference until then, in rounds weighted by the chance to explore both arms.
+# losses may drift, "worse" is about the mean difference until then, in rounds weighted by the
+# chance of the rarer arm divided by a level of losses.
 #
 # A verdict, once decided, stays. A gate asks for the evidence of now: if an arm has become worse since, it closes again.
 GateState: TypeAlias = Literal["passed", "failed", "waiting"]

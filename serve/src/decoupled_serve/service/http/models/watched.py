@@ -44,7 +44,7 @@ class JudgedOut(BaseModel):
         "or not foreseeable."
     )
     basis: Literal["running", "paired", "stationary"] = told(
-        "paired: arms are compared two by two, in rounds weighted by the chance to explore both; running: all "
+        "paired: arms are compared two by two, in rounds weighted by the chance of the rarer one divided by a level of losses; running: all "
         "rounds count the same, as with contexts; stationary: by the losses seen of each, if no mean changes."
     )
     decided_at: int | None = told(
@@ -100,8 +100,8 @@ class VerdictOut(JudgedOut):
     experiment: str
     risk: float = told(
         "The largest probability that an arm is ever ruled out while it is not worse than "
-        "another, by the mean difference so far, in rounds weighted by the chance to explore "
-        "both."
+        "another, by the mean difference so far, in rounds weighted by the chance of the rarer one "
+        "divided by a level of losses."
     )
     drift: bool
     observed: int
