@@ -76,13 +76,14 @@ def look_ends(
     for sign in (1.0, -1.0):
         weights = [up if sign > 0.0 else down for _, _, up, down in looks]
         won: Floats = np.log(LOOK_PRIOR)
-        for (level, estimate, _, _), weight in zip(looks, weights, strict=True):
-            won = won + np.log1p(LOOK_STAKES * weight * sign * (estimate - level))
+        for (centre, estimate, _, _), weight in zip(looks, weights, strict=True):
+            factors = 1.0 + LOOK_STAKES * (weight * sign * (estimate - centre))
+            won = np.asarray(won + np.log(factors), np.float64)
 
         def is_refuted(mean: float, won: Floats = won, weights: list[float] = weights) -> bool:
             excess = sum(
-                weight * sign * (mean - level)  # noqa: B023
-                for (level, _, _, _), weight in zip(looks, weights, strict=True)
+                weight * sign * (mean - centre)  # noqa: B023
+                for (centre, _, _, _), weight in zip(looks, weights, strict=True)
             )
             return bool(np.logaddexp.reduce(won - LOOK_STAKES * excess) > -math.log(risk))
 
