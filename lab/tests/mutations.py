@@ -151,7 +151,7 @@ MISTAKES = [
     ("kernels/feedback_delay.py", "queue.floats[slot, _WEIGHT] = weight", "queue.floats[slot, _WEIGHT] = 1.02 * weight"),
     ("kernels/worlds.py", "loss: float = world.losses[arm]", "loss: float = 0.98 * world.losses[arm]"),
     ("kernels/surrogates.py", "x = 1.0 + eta *", "x = 1.0 + 1.02 * eta *"),
-    ("kernels/surrogates.py", "mean = whole / (end - first)", "mean = whole / (end - first + 0.02)"),
+    ("kernels/surrogates.py", "mean = tied_share / (end - first)", "mean = tied_share / (end - first + 0.02)"),
     ("kernels/surrogates.py", "ties += ranked[k + 1] == ranked[k]", "ties += 0"),
     ("policies/centred/kernels.py", "= params.c * state.scalars", "= 1.02 * params.c * state.scalars"),
     ("policies/centred/kernels.py", "= eta * params.exploit_ratio", "= 1.02 * eta * params.exploit_ratio"),
@@ -230,7 +230,7 @@ MISTAKES = [
     ("simulation/gpu/kernels.py", "sums[arm] = 0.0", "pass"),
     ("simulation/gpu/kernels.py", "remembered[place] = first_floats[place]", "pass"),
     ("simulation/gpu/kernels.py", "(0, arm), int64(played[0, arm])", "(0, arm), int64(played[1, arm])"),
-    ("simulation/gpu/launch.py", "range(first, last, most)", "range(first, last, most + 1)"),
+    ("simulation/gpu/launch.py", "range(0, len(runs), most)", "range(0, len(runs), most + 1)"),
     ("simulation/gpu/launch.py", "if outside[0]:", "if False:"),
     ("simulation/gpu/memory.py", "runs_a_thread = MOST_COUNT // (", "runs_a_thread = 2 * MOST_COUNT // ("),
 ]

@@ -7,8 +7,7 @@ from ..base.arrays import Floats, Ints
 from ..kernels.state import EVENTS, OBSERVED, State
 from ..policy import Baselines, Definition
 from .arms import Serials
-from .labels import number_of
-from .pending import Baseline, HeldBaseline, Pending, RoundBaseline, baseline_of
+from .pending import Baseline, HeldBaseline, Pending, RoundBaseline, baseline_of, number_of
 
 
 class PendingBaselines:
@@ -157,12 +156,13 @@ class PendingBaselines:
         chosen = ~away[places]
         return Baseline(self.serials.ids(places[chosen]), values[chosen], "sparse", {})
 
-    # Before and after an update
+    # Before an update
 
     def restore(self, held: HeldBaseline, decision_id: str) -> bool:
         """Put the baselines of a decision where its update reads them.
 
-        Return whether no other decision has the baselines of this round, for `end_round`.
+        Return whether no other decision has the baselines of this round. If so, set `sharers` to 0
+        after the update, so that the next round takes the object. If not, call `start_round`.
         """
         is_current = held is not None and held is self.round_baseline
         other_sharers = self.sharers - (1 if is_current else 0)
@@ -178,13 +178,6 @@ class PendingBaselines:
                 self._write(baseline, decision_id)
         self.kept_of = ""
         return is_alone
-
-    def end_round(self, *, is_alone: bool) -> None:
-        """Begin the next round after an update, with what `restore` returned before it."""
-        if is_alone:  # no decision has the object any more, and the next round takes it
-            self.sharers = 0
-        else:
-            self.start_round()
 
     def _write(self, baseline: Baseline, decision_id: str) -> None:
         """Write a decision's baselines, and the scalars that it keeps, into the state."""

@@ -193,9 +193,13 @@ class PolicyState:
         if not self.has_baselines:
             self.calls.update(arm, weight, loss)
             return
-        is_alone = self.pending_baselines.restore(baseline, decision_id)
+        pending_baselines = self.pending_baselines
+        is_alone = pending_baselines.restore(baseline, decision_id)
         self.calls.update(arm, weight, loss)
-        self.pending_baselines.end_round(is_alone=is_alone)
+        if is_alone:  # no decision has the object any more, and the next round takes it
+            pending_baselines.sharers = 0
+        else:
+            pending_baselines.start_round()
 
     def learn_logged(self, arm: int, weight: float, loss: float, context: Context | None) -> None:
         """Learn a record of a log, which has no baselines, and perhaps a context."""
