@@ -25,6 +25,7 @@ class PendingBaselines:
         round_baseline: the baselines of the decisions of this round; None before the first. A
             decision whose feedback comes before the next one leaves the object for the next round.
         sharers: the number of decisions of this round that have `round_baseline`.
+        was_computed: whether `round_baseline` is computed, so that the next round needs another.
         kept_of: the id of the decision whose scalars the state has; empty if they may be of none.
     """
 
@@ -38,9 +39,7 @@ class PendingBaselines:
         self.takes_any = self._baselines is not None and self._baselines.are_free
         self.round_baseline: RoundBaseline | None = None
         self.sharers = 0
-        # Whether the baselines of this round are computed, so that the next has an object of its
-        # own.
-        self._was_computed = False
+        self.was_computed = False
         self.kept_of = ""
         scalars = form.layout.all_scalars
         names = () if self._baselines is None else self._baselines.kept
@@ -59,7 +58,7 @@ class PendingBaselines:
         """Forget the baselines of the round before."""
         self.sharers = 0
         self.round_baseline = None
-        self._was_computed = False
+        self.was_computed = False
 
     def share(self) -> HeldBaseline:
         """The baselines of a decision among all arms that is made now."""
@@ -82,7 +81,7 @@ class PendingBaselines:
         return self.own().read(self._state)
 
     def _compute(self) -> Baseline | None:
-        self._was_computed = True
+        self.was_computed = True
         if self.own().keep_law:
             law = self._form.exploration_law(self._state)
             return Baseline(self.serials.ids(np.arange(len(law))), law, "law", {})
@@ -158,15 +157,11 @@ class PendingBaselines:
 
     # Before an update
 
-    def restore(self, held: HeldBaseline, decision_id: str) -> bool:
-        """Put the baselines of a decision where its update reads them.
-
-        Return whether no other decision has the baselines of this round. If so, set `sharers` to 0
-        after the update, so that the next round takes the object. If not, call `start_round`.
-        """
+    def restore(self, held: HeldBaseline, decision_id: str) -> None:
+        """Put the baselines of a decision where its update reads them."""
         is_current = held is not None and held is self.round_baseline
         other_sharers = self.sharers - (1 if is_current else 0)
-        is_alone = other_sharers == 0 and not self._was_computed
+        is_alone = other_sharers == 0 and not self.was_computed
         if not is_alone:
             self.record()
         # The state has the baselines of this round, but may have the scalars of another decision.
@@ -177,7 +172,6 @@ class PendingBaselines:
             else:
                 self._write(baseline, decision_id)
         self.kept_of = ""
-        return is_alone
 
     def _write(self, baseline: Baseline, decision_id: str) -> None:
         """Write a decision's baselines, and the scalars that it keeps, into the state."""

@@ -194,12 +194,20 @@ class PolicyState:
             self.calls.update(arm, weight, loss)
             return
         pending_baselines = self.pending_baselines
-        is_alone = pending_baselines.restore(baseline, decision_id)
-        self.calls.update(arm, weight, loss)
-        if is_alone:  # no decision has the object any more, and the next round takes it
+        if (
+            pending_baselines.sharers == 1
+            and pending_baselines.round_baseline is baseline
+            and not pending_baselines.was_computed
+        ):
+            # Nearly always: the only decision of this round, and the state has its baselines. No
+            # decision has the object any more, so the next round takes it.
+            pending_baselines.kept_of = ""
+            self.calls.update(arm, weight, loss)
             pending_baselines.sharers = 0
-        else:
-            pending_baselines.start_round()
+            return
+        pending_baselines.restore(baseline, decision_id)
+        self.calls.update(arm, weight, loss)
+        pending_baselines.start_round()
 
     def learn_logged(self, arm: int, weight: float, loss: float, context: Context | None) -> None:
         """Learn a record of a log, which has no baselines, and perhaps a context."""
