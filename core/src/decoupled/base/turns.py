@@ -50,7 +50,7 @@ class Turns:
         self._on_fork = on_fork
         self._lock = Lock()
         self._owner = NOBODY
-        self._has_failed = False  # whether a call is in progress, or the last one raised
+        self._needs_recovery = False  # whether a call is in progress, or the last one raised
         _turns_by_id[id(self)] = self
 
     def run(self, call: Callable[[*_Arguments], _Result], *arguments: *_Arguments) -> _Result:
@@ -59,6 +59,12 @@ class Turns:
         Args:
             call: the function to call.
             *arguments: what it takes.
+
+        Returns:
+            What the call returns.
+
+        Raises:
+            ReentryError: if this thread is inside another call of the same object.
         """
         thread = get_ident()
         if self._owner == thread:
@@ -69,11 +75,11 @@ class Turns:
             # undoes it.
             try:
                 self._owner = thread
-                if self._has_failed:
+                if self._needs_recovery:
                     self._recover()
-                self._has_failed = True
+                self._needs_recovery = True
                 result = call(*arguments)
-                self._has_failed = False
+                self._needs_recovery = False
                 return result
             finally:
                 self._owner = NOBODY
@@ -83,7 +89,7 @@ class Turns:
     def close(self) -> bool:
         """Let nobody in while this thread forks the process. Return whether to `reopen` after it.
 
-        It waits until nobody is inside: a call of another thread would stay half done in the child.
+        A call of another thread would stay half done in the child, so wait until nobody is inside.
         If this thread is inside itself, its call goes on in the child.
         """
         return self._owner != get_ident() and self._lock.acquire(timeout=PATIENCE)
@@ -96,7 +102,7 @@ class Turns:
         """Begin anew in a process that was forked, the parent's child of this number."""
         self._lock = Lock()
         self._owner = NOBODY
-        self._has_failed = True  # so that the next call does the rest
+        self._needs_recovery = True  # so that the next call does the rest
         self._on_fork(number)
 
 

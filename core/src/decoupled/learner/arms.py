@@ -197,10 +197,10 @@ class Serials(NamedTuple):
     may reuse a name.
     """
 
-    n_ever: int  # the number of arms ever added, and the next arm's serial
-    kept: Ints | None = (
-        None  # by place, ascending; None while no arm was retired and serials equal places
-    )
+    # The number of arms ever added, and the next arm's serial.
+    n_ever: int
+    # By place, ascending; None while no arm was retired and serials equal places.
+    kept: Ints | None = None
 
     def ids(self, places: Ints) -> Ints:
         """The serials at these places."""

@@ -76,7 +76,8 @@ class Budget:
         limited = self.total is not None or self.allowance is not None
         if limited and self.cost is None:
             what = "total" if self.total is not None else "allowance"
-            rule, remedy = "needs a cost", "set cost, the price of exploring an arm"
+            rule = "needs a cost"
+            remedy = "set cost, the price of exploring an arm"
             raise ParameterError.of(what, getattr(self, what), rule, remedy)
         if self.cost is not None and not limited:
             raise ParameterError.of(
@@ -84,10 +85,12 @@ class Budget:
             )
         full = 1.0 if self.share is None else self.share
         if self.decided_share is not None and self.decided_share > full:
-            rule, remedy = f"must not exceed share, {full:g}", "lower it"
+            rule = f"must not exceed share, {full:g}"
+            remedy = "lower it"
             raise ParameterError.of("decided_share", self.decided_share, rule, remedy)
         if self.alarm_every is not None and self.decided_share is None:
-            rule, remedy = "needs a decided_share", "set the share to explore once it is decided"
+            rule = "needs a decided_share"
+            remedy = "set the share to explore once it is decided"
             raise ParameterError.of("alarm_every", self.alarm_every, rule, remedy)
 
     def __hash__(self) -> int:
@@ -258,8 +261,11 @@ class Meter:
         self.budget = budget
         self._clock = clock
         self._coin = secrets.token_hex(16) if seed is None else str(seed)
-        self.decisions = self.explored = self._tosses = 0
-        self.spent = self.spent_in_period = Decimal(0)
+        self.decisions = 0
+        self.explored = 0
+        self._tosses = 0
+        self.spent = Decimal(0)
+        self.spent_in_period = Decimal(0)
         self.above = 0  # looks that were dearer than declared
         self._asides: dict[str | int, Aside] = {}
         self._times: deque[float] = deque()  # of the explorations that count for the rate
@@ -345,9 +351,8 @@ class Meter:
         """
         budget = self.budget
         if share is not None:
-            from .seeds import (
-                hashed,
-            )  # loads compiled code, which a budget without a share does not need
+            # This loads compiled code, which a budget without a share does not need.
+            from .seeds import hashed
 
             # A hash, uniform on [0, 1), so that the stream of the learner does not move.
             if hashed(f"coin-{self._coin}-{self._tosses}") >= share:

@@ -19,7 +19,7 @@ from ..kernels.context import LARGEST_NUMBER, MISSING
 from ..kernels.state import State
 from ..policy import ContextualDefinition, Definition
 from .arms import ArmNames, Serials
-from .pending import LAW, Baseline
+from .pending import Baseline
 
 Value: TypeAlias = str | bool | int | float | Sequence[float] | Floats | None
 """The value of a field of a context; None if it is missing."""
@@ -106,7 +106,7 @@ class Contexts:
         self._R = self._places.rows
         self._state = state
         self._derive = derive
-        # The record of the decision whose context the state has; None for any other.
+        # The snapshot of the decision whose context the state has; None for any other.
         self._at_hand: Any = None
         self._rungs = policy.rung_names
         self._scalars = state.scalars
@@ -125,19 +125,19 @@ class Contexts:
         """Put a context into the state, for the next call, and the advice of each adviser: a law,
         or zeros for none.
 
-        Return what a decision keeps until its `record` is known. Only with `new`, an unknown
+        Return what a decision keeps until its `snapshot` is known. Only with `new`, an unknown
         segment gets a number: a replay makes all decisions again, but not what else was asked in
         between.
         """
         segment, numbers = self.encoder.encode(context, new=new)
-        # What a decision keeps if it is interrupted before its record is known: nothing.
-        record: Baseline = _NO_SERIALS, _NO_VALUES, False, {}
+        # What a decision keeps if it is interrupted before its snapshot is known: nothing.
+        snapshot = Baseline(_NO_SERIALS, _NO_VALUES, "sparse", {})
         self._put(segment, numbers)
         if advice is not None or self._advised:
             self._advice[:] = 0.0 if advice is None else advice
             self._advised = advice is not None
-        self._at_hand = record
-        return record
+        self._at_hand = snapshot
+        return snapshot
 
     @property
     def segment(self) -> int:
@@ -151,35 +151,35 @@ class Contexts:
         if self._scalars.item(self._S.entering):
             self._derive()
 
-    def recall(self, record: Any, serials: Serials) -> None:
+    def recall(self, snapshot: Any, serials: Serials) -> None:
         """Put the context of a pending decision into the state, with its law and what its rungs are
         judged with.
         """
-        if record is self._at_hand and record is not None:
+        if snapshot is self._at_hand and snapshot is not None:
             return
-        if record is None or not record[3]:  # interrupted before it was known
+        if snapshot is None or not snapshot.scalars_of:  # interrupted before it was known
             self.enter(None)
             self._chances[:] = 0.0
         else:
-            (numbers,) = record[3].values()
+            (numbers,) = snapshot.scalars_of.values()
             count = 1 + len(self._given)
             self._put(int(numbers[0]), numbers[1:count])
             self._chances[:] = numbers[count:]
-            places, indices = serials.places(record[0])
+            places, indices = serials.places(snapshot.serials)
             law = self._state.floats[self._R.outer_law]
             law[:] = -1.0
-            law[places] = record[1][indices]
+            law[places] = snapshot.values[indices]
             self._scalars[self._S.law_known] = 1.0
-        self._at_hand = record
+        self._at_hand = snapshot
 
-    def record(self, state: State, serials: Serials, serial: int) -> Baseline:
+    def snapshot(self, state: State, serials: Serials, serial: int) -> Baseline:
         """What a decision keeps until its feedback comes, drawn in this state with these arms, if
         it explores this one.
         """
         chances = self._chances if state is self._state else _chances(self.policy, state)
         law = state.floats[self._R.outer_law].copy()
         kept = [self._scalars.item(self._S.wanted), *self._given.tolist(), *chances.tolist()]
-        return serials.ids(np.arange(len(law))), law, LAW, {serial: kept}
+        return Baseline(serials.ids(np.arange(len(law))), law, "law", {serial: kept})
 
     def why(self, state: State) -> tuple[Any, ...]:
         """What `Why` is made of, for a decision that was drawn in this state."""
@@ -260,13 +260,12 @@ class Contexts:
         old = mine[:, count:].reshape(len(mine), kept_rows, -1)
         rows = np.zeros((len(mine), kept_rows, arms))
         rows[:, :, : len(left)] = old[:, :, left]
-        rows[:, 0, len(left) :] = old[:, 0].min(
-            axis=1, keepdims=True
-        )  # the sums; the new arms are unseen
+        # The sums; the new arms are unseen.
+        rows[:, 0, len(left) :] = old[:, 0].min(axis=1, keepdims=True)
         theirs[:, count:] = rows.reshape(len(mine), -1)
-        state.scalars[self._S.wanted] = state.scalars[self._S.current] = self._scalars[
-            self._S.current
-        ]
+        current = self._scalars[self._S.current]
+        state.scalars[self._S.wanted] = current
+        state.scalars[self._S.current] = current
         return new
 
     # Saving
@@ -303,13 +302,14 @@ class Contexts:
         self.encoder = Encoder(self.policy, segments)
         first = _first_kept(self.policy)
         self._scalars[first : first + len(kept)] = kept
-        self._scalars[self._S.wanted] = self._scalars[self._S.current] = current
+        self._scalars[self._S.wanted] = current
+        self._scalars[self._S.current] = current
 
-    def check(self, record: Any) -> None:
-        """Raise an error if a pending decision of a saved state has a record that cannot be."""
-        if record is None or not record[3]:
+    def check(self, snapshot: Any) -> None:
+        """Raise an error if a pending decision of a saved state has a snapshot that cannot be."""
+        if snapshot is None or not snapshot.scalars_of:
             return
-        (numbers,) = record[3].values()
+        (numbers,) = snapshot.scalars_of.values()
         fits = len(numbers) == 1 + len(self._given) + len(self._rungs)
         if not fits or not 0 <= numbers[0] <= len(self.encoder.segments):
             raise ParameterError("pending: a context that cannot be; it was changed")

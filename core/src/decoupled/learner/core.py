@@ -1,6 +1,6 @@
 """The state machine of a learner, from requests and feedback to decisions and what is learned.
 
-It knows no threads and no names of arguments: `Learner` checks these, and makes one call at a time.
+`Learner` checks the arguments and makes one call at a time, so the core knows no threads.
 A step computes first and assigns last. If it is interrupted while it assigns, `recover` refuses to
 go on.
 """
@@ -21,7 +21,7 @@ from .guarding import GuardedServing, parts_with_rules
 from .guardrails import PREFERENCES, Guardrails, refuse_constant_means
 from .labels import JudgedFeedback, LabelledLoss
 from .parts import Parts
-from .pending import Pending, PendingDecisions, Recorded, make_decision, new_decision
+from .pending import HeldBaseline, Pending, PendingDecisions, make_decision, new_decision
 from .policy_state import PolicyState
 from .replay import LogToReplay, check_randomised, checked_record, warn_of_unseen
 from .request import ANYTHING, Request
@@ -48,16 +48,25 @@ class DrawSetting:
     """What the decisions of one request are drawn from.
 
     Attributes:
-        among: the policy's state, or one of some arms.
+        drawn_from: the policy's state, or one of some arms.
         subset: the arms to choose from; None for all.
         baseline: the baselines of the decisions.
-        word: that of the key, which draws the arm to exploit; None without one.
+        key_hash: that of the key, which draws the arm to exploit; None without one.
     """
 
-    among: PolicyState
+    drawn_from: PolicyState
     subset: Subset | None
-    baseline: Recorded
-    word: int | None
+    baseline: HeldBaseline
+    key_hash: int | None
+
+
+def known_propensity(propensity: float) -> float | None:
+    """A propensity as a decision has it: None for NaN, by which compiled code says "unknown".
+
+    >>> known_propensity(0.5), known_propensity(float("nan"))
+    (0.5, None)
+    """
+    return None if isnan(propensity) else propensity
 
 
 class LearnerCore:
@@ -83,7 +92,7 @@ class LearnerCore:
         pending_store = parts.pending_store
         guard = parts.guard
         self._is_updating = True
-        policy_state.pending = pending_store.decisions
+        policy_state.pending_baselines.pending = pending_store.decisions
         pending_store.most = min(pending_store.limit, policy_state.most_pending)
         tell_watch(parts)
         self.parts = parts
@@ -116,7 +125,8 @@ class LearnerCore:
             remedy = "restore it from a saved state, or start it anew and replay its log"
             raise StateError(Message(problem, remedy))
         parts.policy_state.count_events(parts.pending_store.made)
-        parts.policy_state.kept_of = ""  # the state may be that of a draw which was never used
+        # The state may be that of a draw which was never used.
+        parts.policy_state.pending_baselines.kept_of = ""
         if self._forks:
             branch_off_in_child(parts, self._forks)
             self._forks = ()
@@ -132,23 +142,28 @@ class LearnerCore:
     # Deciding
 
     def decide(self, request: Request) -> Decision:
-        """Make a decision."""
+        """Make a decision.
+
+        Nearly always nothing is asked of it, and nothing but the policy's draw makes it. Then this
+        does what `_draw` and `PendingStore.add` do, here, because a call more costs over 2 % of a
+        decision and its feedback.
+        """
         parts = self.parts
         policy_state = parts.policy_state
         pending_store = parts.pending_store
         has_room = len(pending_store.decisions) < pending_store.most
         if request is ANYTHING and self._is_plain and has_room:
-            # Nearly always: nothing but the policy's draw makes the decision.
-            baseline = policy_state.share_baseline() if policy_state.has_baselines else None
+            pending_baselines = policy_state.pending_baselines
+            baseline = pending_baselines.share() if policy_state.has_baselines else None
             exploit, explore, weight, propensity = policy_state.calls.decide()
             number = pending_store.made + 1
             names = parts.arms.names
-            key = f"{pending_store.tag}-{number}"
-            chance = None if isnan(propensity) else propensity  # NaN means unknown
-            fields = key, policy_state.round, names[exploit], names[explore], chance, weight
+            decision_id = f"{pending_store.tag}-{number}"
+            chance = None if isnan(propensity) else propensity  # as `known_propensity`
+            fields = decision_id, policy_state.round, names[exploit], names[explore], chance, weight
             decision = new_decision(Decision, fields)
-            policy_state.kept_of = key
-            pending_store.decisions[key] = decision, explore, None, baseline
+            pending_baselines.kept_of = decision_id
+            pending_store.decisions[decision_id] = decision, explore, None, baseline
             pending_store.made = number
             return decision
         setting = self._prepare(request, 1)
@@ -159,7 +174,8 @@ class LearnerCore:
             self._replace_oldest([pending])
         if setting.subset is not None:  # it was drawn in a state of its own
             policy_state.count_events(pending_store.made)
-        return pending[0]
+        decision, _, _, _ = pending
+        return decision
 
     def decide_often(self, request: Request, count: int) -> list[Decision]:
         """Make several decisions of one request."""
@@ -170,7 +186,7 @@ class LearnerCore:
         self._replace_oldest(newest)
         if setting.subset is not None:  # they were drawn in a state of their own
             self.parts.policy_state.count_events(pending_store.made)
-        return [pending[0] for pending in newest]
+        return [decision for decision, _, _, _ in newest]
 
     def exploit(self, request: Request) -> Served:
         """Draw an arm to serve without a decision."""
@@ -178,10 +194,10 @@ class LearnerCore:
         policy_state = parts.policy_state
         subset = self._subsets.find(request.available)
         places = None if subset is None else subset.places
-        word = None if request.key is None else policy_state.keys.word(request.key)
+        key_hash = None if request.key is None else policy_state.keys.hash_of(request.key)
         parts.enter_context(request, new=False)
-        drawn = policy_state.draw_exploited(places, word)
-        exploit, guard = self._serving.choose(drawn, places, word)
+        drawn = policy_state.draw_exploited(places, key_hash)
+        exploit, guard = self._serving.choose(drawn, places, key_hash)
         # A draw that is no decision is no event.
         policy_state.count_events(parts.pending_store.made)
         return Served(parts.arms.names[exploit], parts.arms.names[drawn], guard)
@@ -197,45 +213,49 @@ class LearnerCore:
         subset = self._subsets.find(request.available)
         parts.enter_context(request)
         shares_baseline = policy_state.has_baselines and policy_state.contexts is None
-        baseline: Recorded = None
+        pending_baselines = policy_state.pending_baselines
+        baseline: HeldBaseline = None
         if subset is None and shares_baseline:
-            baseline = policy_state.share_baseline()
+            baseline = pending_baselines.share()
         if count > 1:
             policy_state.record_baselines()
-        word = None if request.key is None else policy_state.keys.word(request.key)
+        key_hash = None if request.key is None else policy_state.keys.hash_of(request.key)
         if subset is None:
-            return DrawSetting(policy_state, None, baseline, word)
-        among = policy_state.restricted_to(subset.places)
+            return DrawSetting(policy_state, None, baseline, key_hash)
+        drawn_from = policy_state.restricted_to(subset.places)
         if shares_baseline:
-            baseline = policy_state.read_baseline(subset.places, among)
-        return DrawSetting(among, subset, baseline, word)
+            baseline = pending_baselines.read_from(drawn_from.pending_baselines, subset.places)
+        return DrawSetting(drawn_from, subset, baseline, key_hash)
 
     def _draw(self, number: int, request: Request, setting: DrawSetting) -> Pending:
         """The decision of this number, as it will be kept."""
         parts = self.parts
         policy_state = parts.policy_state
         names = parts.arms.names
-        among = setting.among
+        drawn_from = setting.drawn_from
         subset = setting.subset
         baseline = setting.baseline
-        exploit, explore, weight, propensity = among.calls.decide()
-        key = f"{parts.pending_store.tag}-{number}"
+        exploit, explore, weight, propensity = drawn_from.calls.decide()
+        decision_id = f"{parts.pending_store.tag}-{number}"
         if subset is None:
-            policy_state.kept_of = key
+            policy_state.pending_baselines.kept_of = decision_id
         else:
-            exploit, explore = int(subset.places[exploit]), int(subset.places[explore])
-        guarded = why = label_request = None
-        if parts.guard.may_replace or setting.word is not None or request.served is not None:
+            exploit = int(subset.places[exploit])
+            explore = int(subset.places[explore])
+        guarded = None
+        why = None
+        label_request = None
+        if parts.guard.may_replace or setting.key_hash is not None or request.served is not None:
             exploit, guarded = self._choose_exploited(exploit, request, setting)
-        chance = None if isnan(propensity) else propensity  # NaN means unknown
+        chance = known_propensity(propensity)
         served = names[exploit] if request.is_exploiting else None
-        fields = key, policy_state.round, served, names[explore], chance, weight
+        fields = decision_id, policy_state.round, served, names[explore], chance, weight
         if parts.labels is not None:
             label_request = parts.labels.ask(number, policy_state.stream.tobytes())
         serial = policy_state.serials.id_at(explore)
         if policy_state.contexts is not None:
-            baseline = policy_state.contexts.record(among.state, among.serials, serial)
-            why = policy_state.contexts.why(among.state)
+            baseline = policy_state.contexts.snapshot(drawn_from.state, drawn_from.serials, serial)
+            why = policy_state.contexts.why(drawn_from.state)
         eligible = None if subset is None else subset.ids
         return make_decision(fields, guarded, why, label_request), serial, eligible, baseline
 
@@ -252,12 +272,12 @@ class LearnerCore:
         if served is not None:
             guarded = None if served.guard is None else (served.drawn, served.guard)
             return parts.arms.place(served.exploit), guarded
-        if setting.word is not None:
-            place = setting.among.keys.arm(setting.word)
+        if setting.key_hash is not None:
+            place = setting.drawn_from.keys.arm(setting.key_hash)
             drawn = place if places is None else int(places[place])
         if not request.is_exploiting or not parts.guard.may_replace:
             return drawn, None
-        exploit, guard = self._serving.choose(drawn, places, setting.word)
+        exploit, guard = self._serving.choose(drawn, places, setting.key_hash)
         return exploit, None if guard is None else (parts.arms.names[drawn], guard)
 
     def _replace_oldest(self, newest: list[Pending]) -> None:
@@ -273,31 +293,39 @@ class LearnerCore:
         self.parts.pending_store.replace(gone, newest)
         if watch is not None:
             if len(newest) > 1:
-                watch.note_batch([pending[0].id for pending in newest])
-            for key in gone:
-                watch.forget(key)
+                watch.note_batch([decision.id for decision, _, _, _ in newest])
+            for decision_id in gone:
+                watch.forget(decision_id)
         self._is_updating = False
 
     # Learning
 
     def observe(self, decision: Decision | str, loss: float) -> None:
-        """Learn a loss on a scale from 0 to 1."""
+        """Learn a loss on a scale from 0 to 1.
+
+        Nearly always feedback only teaches the policy, and comes with the decision that `decide`
+        made, which could choose any arm. Then this does what `_apply_feedback` does, here, because
+        a call more costs over 2 % of a decision and its feedback.
+        """
         pending_store = self.parts.pending_store
         if self._only_learns and type(decision) is Decision:
-            # Nearly always: the decision that `decide` made, which could choose any arm.
-            key = decision[0]
+            decision_id = decision.id
             decisions = pending_store.decisions
-            pending = decisions.get(key) if type(key) is str else None
-            if pending is not None and pending[0] is decision and pending[2] is None:
-                self._is_updating = True
-                try:
-                    self.parts.policy_state.learn(pending[1], decision[5], loss, pending[3], key)
-                except StateError:  # a solver failed, and nothing is changed
+            pending = decisions.get(decision_id) if type(decision_id) is str else None
+            if pending is not None:
+                made, arm, eligible, baseline = pending
+                if made is decision and eligible is None:
+                    self._is_updating = True
+                    try:
+                        self.parts.policy_state.learn(
+                            arm, decision.weight, loss, baseline, decision_id
+                        )
+                    except StateError:  # a solver failed, and nothing is changed
+                        self._is_updating = False
+                        raise
+                    del decisions[decision_id]
                     self._is_updating = False
-                    raise
-                del decisions[key]
-                self._is_updating = False
-                return
+                    return
         self._apply_feedback(pending_store.find(decision), loss)
 
     def observe_preference(self, decision: Decision | str, loss: float) -> None:
@@ -309,8 +337,9 @@ class LearnerCore:
 
     def _check_takes_preference(self, pending: Pending) -> None:
         """Raise an error if feedback on a decision cannot be a preference between its two arms."""
-        if pending[0].exploit is None:
-            problem = f"decision {pending[0].id!r}: has no exploited arm to compare with"
+        decision, _, _, _ = pending
+        if decision.exploit is None:
+            problem = f"decision {decision.id!r}: has no exploited arm to compare with"
             raise FeedbackError(Message(problem, "make decisions to compare with decide()"))
         if self.parts.watch is not None:
             if not self.parts.watch.sequences.drift:
@@ -327,7 +356,7 @@ class LearnerCore:
         """Learn a loss on a scale from 0 to 1, and what it changes about the labels."""
         parts = self.parts
         watch = parts.watch
-        key = pending[0].id
+        decision, _, _, _ = pending
         parts.sync_watch()
         self._is_updating = True
         try:
@@ -335,14 +364,15 @@ class LearnerCore:
         except StateError:  # a solver failed, and nothing is changed
             self._is_updating = False
             raise
-        del parts.pending_store.decisions[key]
+        del parts.pending_store.decisions[decision.id]
         if parts.labels is not None:
-            parts.labels.note(key, labelled)
+            parts.labels.note(decision.id, labelled)
         if watch is not None:
-            watch.settle(key, loss, None if labelled is None else labelled.judgement)
+            judgement = None if labelled is None else labelled.judgement
+            watch.settle(decision.id, loss, judgement)
         self._is_updating = False
         if parts.guard.has_rules:
-            self._serving.judge_feedback()
+            self._serving.apply_evidence_after_feedback()
 
     def expire(self, decision: Decision | str, loss: float) -> None:
         """Learn a loss on a scale from 0 to 1 that says nothing about the judge."""
@@ -353,12 +383,12 @@ class LearnerCore:
     def forget(self, decision: Decision | str) -> None:
         """Wait no longer for the feedback of a decision."""
         parts = self.parts
-        key = parts.pending_store.find(decision)[0].id
-        if parts.labels is not None and key in parts.labels.judged:
-            self._settle_unlabelled(key)
+        made, _, _, _ = parts.pending_store.find(decision)
+        if parts.labels is not None and made.id in parts.labels.judged:
+            self._settle_unlabelled(made.id)
             return
         parts.sync_watch()
-        self._replace_pending([key], [])
+        self._replace_pending([made.id], [])
 
     def replay(self, log: LogToReplay) -> int:
         """Learn from a log, of which all records are checked first."""
@@ -393,7 +423,7 @@ class LearnerCore:
                 label = None if record.judged is None else record.loss
                 watch.replay(serial, record.weight, loss, record.rho, label, incumbent=incumbent)
         self._is_updating = False
-        self._serving.judge()
+        self._serving.apply_evidence()
         return len(checked)
 
     # Labels
@@ -407,45 +437,49 @@ class LearnerCore:
         pending = parts.pending_store.find(decision)
         if feedback.is_preference:
             self._check_takes_preference(pending)
-        decision = pending[0]
-        labels.check(decision, feedback.judged, label)
-        judged = labels.judged[decision.id] if feedback.judged is None else feedback.judged
+        made, _, _, _ = pending
+        labels.check(made, feedback.judged, label)
+        judged = labels.judged[made.id] if feedback.judged is None else feedback.judged
         if feedback.is_preference:
             self._note_preference()
-        for key in labels.overdue(parts.pending_store.made):
-            if key != decision.id:
-                self._settle_unlabelled(key)
-        if label is not None or not decision.label:
-            labelled = labels.loss_of(decision, judged, label)
+        for decision_id in labels.overdue(parts.pending_store.made):
+            if decision_id != made.id:
+                self._settle_unlabelled(decision_id)
+        if label is not None or not made.label:
+            labelled = labels.loss_of(made, judged, label)
             self._apply_feedback(pending, labelled.loss, labelled)
             return
         parts.sync_watch()
-        labels.expect(decision.id, judged)
+        labels.expect(made.id, judged)
         if parts.watch is not None:
-            parts.watch.note_judged(decision.id, labels.awaited(decision, judged))
+            parts.watch.note_judged(made.id, labels.awaited(made, judged))
 
     def overdue(self) -> tuple[Decision, ...]:
         """The decisions whose label is overdue, oldest first."""
         parts = self.parts
         if parts.labels is None:
             return ()
-        keys = parts.labels.overdue(parts.pending_store.made)
-        return tuple(parts.pending_store.decisions[key][0] for key in keys)
+        overdue = []
+        for decision_id in parts.labels.overdue(parts.pending_store.made):
+            decision, _, _, _ = parts.pending_store.decisions[decision_id]
+            overdue.append(decision)
+        return tuple(overdue)
 
-    def _settle_unlabelled(self, key: str) -> None:
+    def _settle_unlabelled(self, decision_id: str) -> None:
         """Learn from a decision whose label never came."""
         labels = self.parts.labels
-        pending = self.parts.pending_store.decisions[key]
+        pending = self.parts.pending_store.decisions[decision_id]
+        decision, _, _, _ = pending
         assert labels is not None
-        labelled = labels.loss_without_label(pending[0])
+        labelled = labels.loss_without_label(decision)
         self._apply_feedback(pending, labelled.loss, labelled)
 
     def _settle_unlabelled_before(self, count: int) -> None:
         """Learn from the decisions that await a label and make room for so many new ones."""
         labels = self.parts.labels
-        for key in self.parts.pending_store.oldest(count):
-            if labels is not None and key in labels.judged:
-                self._settle_unlabelled(key)
+        for decision_id in self.parts.pending_store.oldest(count):
+            if labels is not None and decision_id in labels.judged:
+                self._settle_unlabelled(decision_id)
 
     # Arms
 
@@ -467,7 +501,7 @@ class LearnerCore:
                 watch=watch_of_arms(parts, policy_state),
             )
         )
-        self._serving.judge()
+        self._serving.apply_evidence()
 
     def retire_arms(self, names: list[object]) -> None:
         """Retire arms."""
@@ -486,7 +520,7 @@ class LearnerCore:
         self._install(
             replace(parts, arms=arms, policy_state=policy_state, guard=guard, watch=watch)
         )
-        self._serving.judge()
+        self._serving.apply_evidence()
 
     # Guardrails, and the tag of ids
 
@@ -494,7 +528,7 @@ class LearnerCore:
         """Serve by other rules."""
         self._install(parts_with_rules(self.parts, rules))
         self.parts.sync_watch()
-        self._serving.judge()
+        self._serving.apply_evidence()
 
     def set_tag(self, tag: str) -> None:
         """Let ids begin with another tag."""
@@ -558,8 +592,8 @@ class LearnerCore:
 
     def give_up(self, decision: Decision | str) -> None:
         """Let the evidence wait no longer for a decision."""
-        key = self.parts.pending_store.find(decision)[0].id
-        current_watch(self.parts).forget(key)
+        made, _, _, _ = self.parts.pending_store.find(decision)
+        current_watch(self.parts).forget(made.id)
 
     def query_watch(self, question: "Callable[[Watch, Parts], _Answer]") -> _Answer:
         """The answer to a question about what is watched."""

@@ -13,8 +13,10 @@ from .guardrails import Guardrails
 from .parts import Parts
 from .watching import WatchOptions, new_watch
 
-LOOKS = 50  # of the observations so far, after one in so many more the arms are compared again
-# For each so many arms, one observation passes until the law that keys draw from is looked at.
+# With losses that may drift, the arms are compared again after one more observation for each 50 so
+# far.
+OBSERVATIONS_PER_LOOK = 50
+# The law that keys draw from is looked at after one observation for each so many arms.
 ARMS_FOR_EACH_OBSERVATION = 8
 
 
@@ -53,18 +55,20 @@ def parts_with_rules(parts: Parts, rules: Guardrails) -> Parts:
 
 
 class GuardedServing:
-    """Chooses the arm to serve by a learner's guardrails, and judges these by the evidence."""
+    """Chooses the arm to serve by a learner's guardrails, and applies the evidence to these."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
     # The arm to serve
 
-    def choose(self, drawn: int, places: Ints | None, word: int | None) -> tuple[int, str | None]:
+    def choose(
+        self, drawn: int, places: Ints | None, key_hash: int | None
+    ) -> tuple[int, str | None]:
         """The place of the arm to serve instead of the one drawn, and the guardrail that chose it.
 
         The request may choose from the arms at these `places`, None for all, and its key has this
-        `word`, None for no key.
+        `key_hash`, None for no key.
         """
         parts = self._parts
         policy_state = parts.policy_state
@@ -73,7 +77,7 @@ class GuardedServing:
             parts.arms,
             places,
             policy_state.stream.tobytes(),
-            key=word,
+            key_hash=key_hash,
             good=self._places_good_enough(),
             serials=policy_state.serials,
             segment=parts.segment,
@@ -110,15 +114,15 @@ class GuardedServing:
 
     # What the evidence says of the rules
 
-    def judge(self) -> None:
-        """Judge by the evidence which arms are good enough, and the law that keys draw from."""
+    def apply_evidence(self) -> None:
+        """Find by the evidence which arms are good enough, and the law that keys draw from."""
         watch = self._parts.watch
         segments = {} if watch is None else watch.segments
         self._look_within_segments([WHOLE] if segments is None else list(segments))
-        self._judge_frozen()
+        self._refresh_frozen_law()
 
-    def judge_feedback(self) -> None:
-        """Judge every rule by the evidence, after feedback.
+    def apply_evidence_after_feedback(self) -> None:
+        """Apply every rule to the evidence, after feedback.
 
         A look at the law that keys draw from takes time in proportion to the number of arms. So
         with many arms, it comes once for several observations.
@@ -127,13 +131,13 @@ class GuardedServing:
         watch = parts.watch
         if watch is not None:
             changed = sorted(watch.unjudged)
-            self._judge_incumbent(changed)
+            self._release_incumbent(changed)
             self._look_within_segments([WHOLE] if watch.segments is None else changed)
             watch.unjudged.clear()
         policy_state = parts.policy_state
         arms = policy_state.state.floats.shape[1]
         if policy_state.round % max(1, arms // ARMS_FOR_EACH_OBSERVATION) == 0:
-            self._judge_frozen()
+            self._refresh_frozen_law()
 
     def _look_within_segments(self, segments: Iterable[int]) -> None:
         """Find which arms are within the margin in these segments."""
@@ -142,10 +146,10 @@ class GuardedServing:
                 self._look_within(segment)
 
     def _look_within(self, segment: int) -> None:
-        """Find which arms are within the margin, unless what was found last still holds.
+        """Find which arms are within the margin, if it is time to look again.
 
-        It says what was known at the last look. Looks cost more than observations, so they get
-        rarer: if losses may drift, each comes before 2 % more were observed.
+        Looks cost more than observations, so they get rarer: if losses may drift, each comes before
+        2 % more were observed. Until then, what the last look found is served.
         """
         parts = self._parts
         guard = parts.guard
@@ -169,10 +173,13 @@ class GuardedServing:
             share = share_of_segment(1 + list(by_segment).index(segment))
         margin = rules.cheapest_within / (parts.losses.high - parts.losses.low)
         good = within(sequences.sums, margin, rules.risk * share, drift=rules.drift).tolist()
-        soon = observed + max(1, observed // LOOKS)
-        guard.shown[segment] = soon if rules.drift else _next_look(observed), good
+        if rules.drift:
+            next_look = observed + max(1, observed // OBSERVATIONS_PER_LOOK)
+        else:
+            next_look = _next_look(observed)
+        guard.shown[segment] = next_look, good
 
-    def _judge_frozen(self) -> None:
+    def _refresh_frozen_law(self) -> None:
         """Freeze the law of now, if an arm's mean beats that of the frozen law by the margin."""
         losses = self._parts.losses
         switch_margin = self._parts.guard.rules.switch_margin
@@ -193,7 +200,7 @@ class GuardedServing:
                 return
         guard.frozen = policy_state.law("exploitation_law", None)
 
-    def _judge_incumbent(self, changed: list[int]) -> None:
+    def _release_incumbent(self, changed: list[int]) -> None:
         """Release the incumbent once the evidence since it was set shows a better arm.
 
         `changed` are the segments that got evidence.
@@ -205,7 +212,7 @@ class GuardedServing:
         if rules.incumbent is None or watch is None:
             return
         if rules.by_segment:
-            self._judge_incumbent_by_segment(changed)
+            self._release_incumbent_by_segment(changed)
             return
         observed = watch.judges.observed
         if not guard.released and observed >= guard.next_look:
@@ -215,7 +222,7 @@ class GuardedServing:
             guard.released = is_beaten(watch.judges, serial, rules.risk, drift=rules.drift)
             guard.next_look = _next_look(observed)
 
-    def _judge_incumbent_by_segment(self, changed: list[int]) -> None:
+    def _release_incumbent_by_segment(self, changed: list[int]) -> None:
         """Release the incumbent in segments whose own evidence shows a better arm.
 
         Each has its share of the risk.

@@ -19,8 +19,8 @@ WHOLE = -1  # in place of a segment, where none are told apart
 class GuardrailState:
     """The guardrails of one learner, and the state of their own draws.
 
-    They must not move the policy's stream: then exploring would depend on them. Each draw is a hash
-    of the stream where it stands and of a counter, which is all that has to be saved.
+    Guardrails must not move the policy's stream: then exploring would depend on them. Each draw is
+    a hash of the stream where it stands and of a counter, which is all that has to be saved.
 
     Attributes:
         rules: the guardrails.
@@ -90,10 +90,10 @@ class GuardrailState:
         self,
         drawn: int,
         arms: ArmNames,
-        part: Ints | None,
+        places: Ints | None,
         stream: bytes,
         *,
-        key: int | None = None,
+        key_hash: int | None = None,
         good: Collection[int] = (),
         serials: Serials | None = None,
         segment: int = WHOLE,
@@ -105,91 +105,95 @@ class GuardrailState:
         by, and `segment` is that of the request.
         """
         rules = self.rules
-        pinned = _place(rules.pinned, arms, part)
+        pinned = _place(rules.pinned, arms, places)
         if pinned is not None:
             return pinned, "pinned"
         if rules.holdout > 0.0 or rules.floors:
-            if key is None:
+            if key_hash is None:
                 self.draws += 1
-            text = f"guard-{stream.hex()}-{self.draws}" if key is None else f"guard-key-{key}"
-            chosen, reason = self._by_share(hashed(text), arms, part)
+                text = f"guard-{stream.hex()}-{self.draws}"
+            else:
+                text = f"guard-key-{key_hash}"
+            chosen, reason = self._by_share(hashed(text), arms, places)
             if chosen is not None:
                 return chosen, reason
         if self.keeps_incumbent(segment):
-            incumbent = _place(rules.incumbent, arms, part)
+            incumbent = _place(rules.incumbent, arms, places)
             return (drawn, None) if incumbent is None else (incumbent, "incumbent")
-        cheapest = self._cheapest(good, arms, part)
+        cheapest = self._cheapest(good, arms, places)
         if cheapest is not None:
             return cheapest, "cheapest"
-        if key is not None and serials is not None and self.frozen is not None:
-            if part is None:
+        if key_hash is not None and serials is not None and self.frozen is not None:
+            if places is None:
                 draw = self.draw_of_frozen(self.frozen, serials)
-                return (draw.arm(key), "frozen") if draw.sum > 0.0 else (drawn, None)
-            law = self.frozen[part]
+                return (draw.arm(key_hash), "frozen") if draw.sum > 0.0 else (drawn, None)
+            law = self.frozen[places]
             if law.any():
-                return int(part[int(keyed_race(law, serials.ids(part), key))]), "frozen"
+                winner = int(keyed_race(law, serials.ids(places), key_hash))
+                return int(places[winner]), "frozen"
         return drawn, None
 
     def draw_of_frozen(self, law: Floats, serials: Serials) -> "FrozenDraw":
         """What draws the arms of keys from the frozen law."""
         draw = self.frozen_draw
         if draw is None or not draw.is_of(law, serials):
-            draw = self.frozen_draw = FrozenDraw(law, serials)
+            draw = FrozenDraw(law, serials)
+            self.frozen_draw = draw
         return draw
 
-    def _cheapest(self, good: Collection[int], arms: ArmNames, part: Ints | None) -> int | None:
+    def _cheapest(self, good: Collection[int], arms: ArmNames, places: Ints | None) -> int | None:
         """The place of the cheapest of these arms, of those that are available and have a price."""
         prices: Mapping[Any, float] = self.rules.prices
-        some = [
+        candidates = [
             place
             for place in good
-            if arms.names[place] in prices and (part is None or place in part)
+            if arms.names[place] in prices and (places is None or place in places)
         ]
-        return min(some, key=lambda place: (prices[arms.names[place]], place), default=None)
+        return min(candidates, key=lambda place: (prices[arms.names[place]], place), default=None)
 
-    def _by_share(self, u: float, arms: ArmNames, part: Ints | None) -> tuple[int | None, str]:
+    def _by_share(self, u: float, arms: ArmNames, places: Ints | None) -> tuple[int | None, str]:
         """The arm whose share of [0, 1) contains u: first the hold-out, then the floors."""
         rules = self.rules
         if u < rules.holdout:
             if rules.control is not None:
-                return _place(rules.control, arms, part), "holdout"
-            count = len(arms) if part is None else len(part)
-            at = min(int(u / rules.holdout * count), count - 1)
-            return (at if part is None else int(part[at])), "holdout"
+                return _place(rules.control, arms, places), "holdout"
+            count = len(arms) if places is None else len(places)
+            index = min(int(u / rules.holdout * count), count - 1)
+            return (index if places is None else int(places[index])), "holdout"
         end = rules.holdout
         for name, least in rules.floors.items():
             end += least
             if u < end:
-                return _place(name, arms, part), "floor"
+                return _place(name, arms, places), "floor"
         return None, ""
 
     def law(
         self,
         law: Floats,
         arms: ArmNames,
-        part: Ints | None,
+        places: Ints | None,
         good: Collection[int] = (),
         segment: int = WHOLE,
     ) -> Floats:
         """The probability of serving each arm without a key, in a segment, given the policy's."""
         rules = self.rules
-        pinned = _place(rules.pinned, arms, part)
+        pinned = _place(rules.pinned, arms, places)
         if pinned is not None:
             return certain(pinned, len(arms))
         if self.keeps_incumbent(segment):
-            served = _place(rules.incumbent, arms, part)
+            served = _place(rules.incumbent, arms, places)
         else:
-            served = self._cheapest(good, arms, part)
-        rest = law if served is None else certain(served, len(arms))
+            served = self._cheapest(good, arms, places)
+        otherwise = law if served is None else certain(served, len(arms))
         fixed = np.zeros(len(arms))
         for name, least in [*rules.floors.items(), (rules.control, rules.holdout)]:
-            place = _place(name, arms, part)
+            place = _place(name, arms, places)
             if place is not None:
                 fixed[place] += least
         if rules.control is None and rules.holdout > 0.0:
-            among = np.arange(len(arms)) if part is None else part
-            fixed[among] += rules.holdout / len(among)
-        guarded: Floats = fixed + (1.0 - fixed.sum()) * rest
+            available = np.arange(len(arms)) if places is None else places
+            fixed[available] += rules.holdout / len(available)
+        guarded: Floats = fixed + (1.0 - fixed.sum()) * otherwise
         return guarded
 
     def to_json(self) -> dict[str, Any]:
@@ -241,17 +245,17 @@ class FrozenDraw:
         """Whether this draws from this law of these arms."""
         return law is self._law and serials is self._serials
 
-    def arm(self, word: int) -> int:
-        """The place of the arm of the key with this word."""
+    def arm(self, key_hash: int) -> int:
+        """The place of the arm of the key with this hash."""
         if self._call is not None:
-            arm: int = self._call(word)
+            arm: int = self._call(key_hash)
             return arm
-        return int(keyed_race(self._law, self._ids, word))
+        return int(keyed_race(self._law, self._ids, key_hash))
 
 
-def _place(name: object, arms: ArmNames, part: Ints | None) -> int | None:
+def _place(name: object, arms: ArmNames, places: Ints | None) -> int | None:
     """The place of a named arm; None if there is no name, or the arm is not available."""
     if name is None:
         return None
     place = arms.place(name)
-    return place if part is None or place in part else None
+    return place if places is None or place in places else None

@@ -49,10 +49,7 @@ class NamedState(Mapping[str, Any]):
         return self._scalars() + self._layout.floats + self._layout.ints + self._layout.pairs
 
     def to_state(self) -> State:
-        """The state as compiled functions and `Policy.exploration_law` take it.
-
-        They may change it: it is yours.
-        """
+        """A copy of the state, as compiled functions and `Policy.exploration_law` take it."""
         return _copied(self._state)
 
 

@@ -20,6 +20,7 @@ from ..base.validation import check_number, set_whole, whole_number
 from ..decision import Decision, LabelRequest, LabelSums, fit_line, with_label
 from ..errors import FeedbackError, Message, ParameterError
 from ..inference.ordering import MOST_PATIENCE
+from .pending import number_of
 from .replay import Record
 from .seeds import hashed
 
@@ -212,22 +213,19 @@ class Labelling:
 
     def check(self, decision: Decision, judged: object, label: object) -> None:
         """Raise an error if this cannot be the feedback of a decision."""
-        key = decision.id
+        name = f"decision {decision.id!r}"
         judged_before = decision.id in self.judged
         if judged is None and not judged_before:
-            problem = (
-                f"decision {key!r}: was not judged, and a label alone would bias what is learned"
-            )
-            raise FeedbackError(
-                Message(problem, "give judged= too, in this call or an earlier one")
-            )
+            problem = f"{name}: was not judged, and a label alone would bias what is learned"
+            remedy = "give judged= too, in this call or an earlier one"
+            raise FeedbackError(Message(problem, remedy))
         if judged is not None and judged_before:
-            problem = f"decision {key!r}: was judged already, and awaits its label"
+            problem = f"{name}: was judged already, and awaits its label"
             raise FeedbackError(Message(problem, "send loss= alone"))
         if label is not None and not decision.label:
             problem = (
-                f"decision {key!r}: wants no label, and one that was not drawn by chance would "
-                "bias what is learned"
+                f"{name}: wants no label, and one that was not drawn by chance would bias what is "
+                "learned"
             )
             remedy = "send judged= alone; decision.label says whether one is wanted"
             raise FeedbackError(Message(problem, remedy))
@@ -255,14 +253,14 @@ class Labelling:
         fallback = self.fed(label_request_of(decision), judged.loss, self.rules.missing)
         return Judgement(judged, None, fallback, self.rules.missing)
 
-    def note(self, key: str, learned: LabelledLoss | None) -> None:
+    def note(self, decision_id: str, learned: LabelledLoss | None) -> None:
         """Note that the decision with this id awaits no label any more.
 
         `learned` is what was learned from it; None if that says nothing about the judge.
         """
         if learned is not None and (learned.sums, learned.missing) != (self.sums, self.missing):
             self.set_sums(learned.sums, learned.missing)
-        self.judged.pop(key, None)
+        self.judged.pop(decision_id, None)
 
     def learn_logged(self, record: Record) -> float:
         """What is learned from a record of a log, on a scale from 0 to 1, and what its label says
@@ -283,21 +281,21 @@ class Labelling:
         """The ids of decisions whose label is overdue when so many are made, oldest first."""
         if not self.judged or made < self.next_due:
             return []
-        numbers = sorted((number_of(key), key) for key in self.judged)
+        numbers = sorted((number_of(decision_id), decision_id) for decision_id in self.judged)
         last = made - self.rules.deadline
-        overdue = [key for number, key in numbers if number <= last]
+        overdue = [decision_id for number, decision_id in numbers if number <= last]
         self.next_due = numbers[0][0] + self.rules.deadline  # of the first that is not settled yet
         return overdue
 
-    def expect(self, key: str, judged: Judged) -> None:
+    def expect(self, decision_id: str, judged: Judged) -> None:
         """Await the label of a decision; this may be repeated."""
-        due = number_of(key) + self.rules.deadline
+        due = number_of(decision_id) + self.rules.deadline
         self.next_due = min(self.next_due, due) if self.judged else due
-        self.judged[key] = judged
+        self.judged[decision_id] = judged
 
     def to_json(self) -> dict[str, Any]:
         """Everything but what decisions keep themselves, as plain values."""
-        judged = [[key, *said] for key, said in self.judged.items()]
+        judged = [[decision_id, *said] for decision_id, said in self.judged.items()]
         rules = self.rules.to_dict()
         sums = list(self.sums)
         return {"rules": rules, "sums": sums, "missing": self.missing, "judged": judged}
@@ -311,9 +309,9 @@ class Labelling:
         )
         missing = whole_number("missing", content["missing"], 0, _CHANGED)
         labelling = cls(Labels(**content["rules"]), (count, s, g, ss, sg), missing)
-        for key, loss, position in content["judged"]:
+        for decision_id, loss, position in content["judged"]:
             labelling.expect(
-                key,
+                decision_id,
                 Judged(
                     check_number("judged", loss, _CHANGED, at_least=0.0, at_most=1.0),
                     checked_position(position),
@@ -327,11 +325,6 @@ def label_request_of(decision: Decision) -> LabelRequest:
     request = decision.label_request
     assert request is not None
     return request
-
-
-def number_of(key: str) -> int:
-    """The number of the decision with this id."""
-    return int(key.rpartition("-")[2])
 
 
 def checked_position(position: object) -> float | None:

@@ -66,9 +66,9 @@ class Learner:
         seed: the seed of the random stream, a whole number or a `numpy.random.SeedSequence`; None
             for fresh randomness.
         loss_range: the lowest and the highest possible loss. A loss outside it is rejected.
-        max_pending: how many decisions may await feedback. Beyond that, the oldest is forgotten. So
-            it is beyond 100 million numbers, if decisions keep one for each arm: 10,000 decisions
-            with 10,000 arms.
+        max_pending: how many decisions may await feedback. Beyond that, the oldest is forgotten. If
+            decisions store a number for each arm, at most 100 million numbers are stored: 10,000
+            decisions with 10,000 arms.
         guardrails: rules about the arm that is served; None for no rules.
         labels: how many decisions ask for a label, if losses come from a judge; None if losses are
             true.
@@ -223,10 +223,8 @@ class Learner:
     def overdue(self) -> tuple[Decision, ...]:
         """The decisions whose label is overdue, oldest first; see `Labels.deadline`.
 
-        They stay pending until then.
-
-        The next feedback settles them first, as `forget` does. A service that logs each of these
-        events asks for them and settles them itself.
+        The decisions stay pending until the next feedback, which settles them first, as `forget`
+        does. A service that logs each of these events reads this property and settles them itself.
 
         >>> import decoupled as dc
         >>> learner = dc.FTPL().start(arms=2, seed=7, labels=dc.Labels(share=1.0, deadline=2))
@@ -789,9 +787,7 @@ class Learner:
         return self._turns.run(self._core.estimates)
 
     def inspect(self, view: Callable[[Parts], _Answer]) -> _Answer:
-        """Call a function with the parts of the learner, while no other call runs.
-
-        It is for tools, such as `diagnostics`.
+        """Call a function of a tool with the learner's parts, while no other call runs.
 
         Args:
             view: the function. It must not call the learner.

@@ -58,7 +58,8 @@ class LossRange(NamedTuple):
             rule = f"must lie in [{self.low}, {self.high}]"
             remedy = "declare another range with start(..., loss_range=(low, high))"
         else:
-            rule, remedy = f"is {kind_of(value)}", f"give a number in [{self.low}, {self.high}]"
+            rule = f"is {kind_of(value)}"
+            remedy = f"give a number in [{self.low}, {self.high}]"
         raise LossError.of(name, value, rule, remedy)
 
 

@@ -5,7 +5,7 @@ Arms are serials here.
 
 from collections.abc import Callable
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -13,12 +13,30 @@ from ..base.arrays import Floats, Ints
 from ..decision import Arm, ContextualDecision, Decision, GuardedDecision, LabelRequest
 from ..errors import FeedbackError, shown
 
-# The arms that have a baseline, their baselines, and whether the policy takes any numbers; the
-# baseline of all others is 0. Or LAW, and the chances with which arms were explored. Last, by the
-# id of a decision, what else its update needs of the state in which it was made: see
-# `Baselines.kept`. (With a context, by explored arm.)
-LAW = "law"
-Baseline: TypeAlias = tuple[Ints, Floats, bool | str, dict[str | int, list[float]]]
+BaselineKind: TypeAlias = Literal["sparse", "all", "law"]
+
+
+class Baseline(NamedTuple):
+    """What the update of a decision needs of the state in which it was made.
+
+    Attributes:
+        serials: the arms that have a baseline.
+        values: their baselines, or with the kind "law" the chances with which they were explored.
+        kind: "sparse" if the baseline of all other arms is 0, "all" if the policy tells a baseline
+            of 0 from none, and "law".
+        scalars_of: what else the update of each decision needs, by the decision's id: see
+            `Baselines.kept`. With a context it is by the explored arm.
+    """
+
+    serials: Ints
+    values: Floats
+    kind: BaselineKind
+    scalars_of: dict[str | int, list[float]]
+
+
+# How saved states spell the kinds.
+_SPELLINGS: dict[BaselineKind, bool | str] = {"sparse": False, "all": True, "law": "law"}
+_KINDS: dict[bool | str, BaselineKind] = {text: kind for kind, text in _SPELLINGS.items()}
 
 # The arms that a decision could choose from: these serials, all serials below a number, or (None)
 # all arms.
@@ -46,33 +64,47 @@ class RoundBaseline:
 
 def baseline_to_json(baseline: Baseline) -> list[Any]:
     """Baselines as plain values."""
-    serials, values, free, kept = baseline
-    content = [serials.tolist(), values.tolist(), free]
-    if kept:
-        content.append(sorted(kept.items()))
+    spelling = _SPELLINGS[baseline.kind]
+    content = [baseline.serials.tolist(), baseline.values.tolist(), spelling]
+    if baseline.scalars_of:
+        content.append(sorted(baseline.scalars_of.items()))
     return content
 
 
 def baseline_from_json(content: list[Any]) -> Baseline:
     """Restore the result of `baseline_to_json`."""
-    serials, values, free, *kept = content
-    return np.array(serials, np.int64), np.array(values, np.float64), free, dict(*kept)
+    serials, values, spelling, *scalars_of = content
+    return Baseline(
+        np.array(serials, np.int64),
+        np.array(values, np.float64),
+        _KINDS[spelling],
+        dict(*scalars_of),
+    )
 
 
-# The baselines of a decision; None if all are 0.
-Recorded: TypeAlias = Baseline | RoundBaseline | None
+HeldBaseline: TypeAlias = Baseline | RoundBaseline | None
+"""The baselines that a decision holds, perhaps not computed yet; None if all are 0."""
 
 
-def recorded(baseline: Recorded) -> Baseline | None:
-    """The baselines of a decision, computed if they are not yet."""
-    return baseline.get() if isinstance(baseline, RoundBaseline) else baseline
+def baseline_of(held: HeldBaseline) -> Baseline | None:
+    """The baselines that a decision holds, computed if they are not yet."""
+    return held.get() if isinstance(held, RoundBaseline) else held
 
 
 # A pending decision, the explored arm, the arms it could choose from, and its baselines. A plain
 # tuple, because every decision makes one.
-Pending: TypeAlias = tuple[Decision, int, EligibleArms, Recorded]
+Pending: TypeAlias = tuple[Decision, int, EligibleArms, HeldBaseline]
 
 new_decision = tuple.__new__  # takes the kind and the fields; faster than the call of the kind
+
+
+def number_of(decision_id: str) -> int:
+    """The number of the decision with this id.
+
+    >>> number_of("checkout-17")
+    17
+    """
+    return int(decision_id.rpartition("-")[2])
 
 
 def make_decision(
@@ -95,7 +127,7 @@ def checked_label_request(content: Any) -> LabelRequest:
     """What a decision fixed about its label, from plain values."""
     wanted, rho, lam, base = content
     if not (0.0 < rho <= 1.0 and 0.0 <= lam <= 1.0 and 0.0 <= base <= 1.0):
-        raise ValueError(f"asked = {content!r} cannot be")
+        raise ValueError(f"label_request = {content!r} cannot be")
     return LabelRequest(bool(wanted), float(rho), float(lam), float(base))
 
 
@@ -111,7 +143,7 @@ class PendingDecisions(tuple[Decision, ...]):
     @classmethod
     def of(cls, pending_store: "PendingStore") -> "PendingDecisions":
         """The decisions that a learner waits for now."""
-        decisions = cls(pending[0] for pending in pending_store.decisions.values())
+        decisions = cls(decision for decision, _, _, _ in pending_store.decisions.values())
         decisions.forgotten = pending_store.forgotten
         return decisions
 
@@ -124,10 +156,10 @@ class PendingStore:
 
     def __init__(self, tag: str, limit: int) -> None:
         self.tag = tag  # keeps the ids of one learner apart from another's
-        self.limit = self.most = limit  # as the user said, and as what decisions keep allows
-        self.made = self.forgotten = (
-            0  # how many decisions were made, and how many of these were forgotten
-        )
+        self.limit = limit  # as the user said
+        self.most = limit  # as what decisions keep allows
+        self.made = 0  # how many decisions were made
+        self.forgotten = 0  # how many of these were forgotten
         self.decisions: dict[str, Pending] = {}
 
     def __len__(self) -> int:
@@ -139,25 +171,28 @@ class PendingStore:
 
     def find(self, decision: Decision | str) -> Pending:
         """The record of a pending decision, given the decision or its id."""
-        key = decision[0] if isinstance(decision, Decision) else decision
-        pending = self.decisions.get(key) if isinstance(key, str) else None
-        if pending is not None and (
-            decision is pending[0] or decision is key or decision == pending[0]
-        ):
-            return pending
-        raise FeedbackError(f"decision {shown(key)}: {self._why_unknown(key, pending)}")
+        decision_id = decision.id if isinstance(decision, Decision) else decision
+        pending = self.decisions.get(decision_id) if isinstance(decision_id, str) else None
+        if pending is not None:
+            made, _, _, _ = pending
+            if decision is made or decision is decision_id or decision == made:
+                return pending
+        problem = self._why_unknown(decision_id, pending)
+        raise FeedbackError(f"decision {shown(decision_id)}: {problem}")
 
     def add(self, pending: Pending) -> None:
         """Wait for the feedback of a decision, if there is room for one more."""
-        self.decisions[pending[0].id] = pending
+        decision, _, _, _ = pending
+        self.decisions[decision.id] = pending
         self.made += 1
 
     def replace(self, oldest: list[str], newest: list[Pending]) -> None:
         """Forget the decisions with these ids, and wait for the feedback of others."""
         for pending in newest:
-            self.decisions[pending[0].id] = pending
-        for key in oldest:
-            del self.decisions[key]
+            decision, _, _, _ = pending
+            self.decisions[decision.id] = pending
+        for decision_id in oldest:
+            del self.decisions[decision_id]
         self.made += len(newest)
         self.forgotten += len(oldest)
 
@@ -169,13 +204,16 @@ class PendingStore:
         copy.made = self.made
         copy.forgotten = self.forgotten
         copy.decisions = {
-            name: (decision, arm, newcomer if eligible is None else eligible, baseline)
-            for name, (decision, arm, eligible, baseline) in self.decisions.items()
+            decision_id: (decision, arm, newcomer if eligible is None else eligible, baseline)
+            for decision_id, (decision, arm, eligible, baseline) in self.decisions.items()
         }
         return copy
 
-    def _why_unknown(self, key: object, pending: Pending | None) -> str:
-        tag, _, number = key.rpartition("-") if isinstance(key, str) else ("", "", "")
+    def _why_unknown(self, decision_id: object, pending: Pending | None) -> str:
+        tag = ""
+        number = ""
+        if isinstance(decision_id, str):
+            tag, _, number = decision_id.rpartition("-")
         if pending is not None:
             return "is pending with other contents; give the decision as this learner made it"
         if (
@@ -194,7 +232,7 @@ class PendingStore:
         Decisions with the same baselines share them there.
         """
         shared, which = self.shared_baselines()
-        decisions = [pending[0] for pending in self.decisions.values()]
+        decisions = [decision for decision, _, _, _ in self.decisions.values()]
         rows = []
         for (decision, arm, eligible, _), place in zip(self.decisions.values(), which, strict=True):
             row = [*decision, arm, eligible]
@@ -227,34 +265,39 @@ class PendingStore:
     def shared_baselines(self) -> tuple[list[Baseline], list[int | None]]:
         """The baselines that differ, and which of them each decision has.
 
-        They tell nothing of how decisions came to have them: in one object, in several after a
-        restart, or in one that also keeps numbers for decisions that had their feedback.
+        The result depends only on the numbers, and not on how decisions came to have them: in one
+        object, in several after a restart, or in one that also keeps numbers for decisions that
+        had their feedback.
         """
         places: dict[Any, int] = {}
         place_of: dict[int, int] = {}
         shared: list[Baseline] = []
         which: list[int | None] = []
         for decision, explored, _, held in self.decisions.values():
-            baseline = recorded(held)
+            baseline = baseline_of(held)
             if baseline is None:
                 which.append(None)
                 continue
             place = place_of.get(id(baseline))
             if place is None:
-                serials, values, free, kept = baseline
-                same: Any = decision.round, serials.tobytes(), values.tobytes(), free, bool(kept)
-                if len(serials) == 0 or (free == LAW and explored in kept):
-                    same = (
-                        same,
-                        explored,
-                        tuple(kept[explored]),
-                    )  # of this decision, such as its context
-                place = place_of[id(baseline)] = places.setdefault(same, len(shared))
+                serials, values, kind, scalars_of = baseline
+                same: Any = (
+                    decision.round,
+                    serials.tobytes(),
+                    values.tobytes(),
+                    kind,
+                    bool(scalars_of),
+                )
+                if len(serials) == 0 or (kind == "law" and explored in scalars_of):
+                    # What is kept is of this decision alone, such as its context.
+                    same = same, explored, tuple(scalars_of[explored])
+                place = places.setdefault(same, len(shared))
+                place_of[id(baseline)] = place
                 if place == len(shared):
-                    shared.append((serials, values, free, {}))
-            for key in (decision.id, explored):
-                if key in baseline[3]:
-                    shared[place][3][key] = baseline[3][key]
+                    shared.append(Baseline(serials, values, kind, {}))
+            for owner in (decision.id, explored):
+                if owner in baseline.scalars_of:
+                    shared[place].scalars_of[owner] = baseline.scalars_of[owner]
             which.append(place)
         return shared, which
 
@@ -269,11 +312,11 @@ class PendingStore:
         guarded = content.get("guarded", {})
         label_requests = content.get("asked", {})
         for record in content["pending"]:
-            key = record[0]
-            label_request = (
-                checked_label_request(label_requests[key]) if key in label_requests else None
-            )
-            decision = make_decision(record[:fields], guarded.get(key), None, label_request)
+            decision_id = record[0]
+            label_request = None
+            if decision_id in label_requests:
+                label_request = checked_label_request(label_requests[decision_id])
+            decision = make_decision(record[:fields], guarded.get(decision_id), None, label_request)
             arm, eligible, *place = record[fields:]
             eligible_arms = tuple(eligible) if isinstance(eligible, list) else eligible
             baseline = shared[place[0]] if place else None

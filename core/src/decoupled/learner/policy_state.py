@@ -10,10 +10,11 @@ from ..base.validation import MOST_ROUNDS
 from ..kernels.dispatch import bound
 from ..kernels.random.stream import secret_of
 from ..kernels.state import ARMS, EVENTS, OBSERVED, State
-from ..policy import Baselines, ContextualDefinition, Definition
+from ..policy import ContextualDefinition, Definition
 from .arms import Serials
+from .baselines import PendingBaselines
 from .context import Context, Contexts
-from .pending import LAW, Baseline, EligibleArms, Pending, Recorded, RoundBaseline, recorded
+from .pending import EligibleArms, HeldBaseline, Pending, baseline_of
 from .restriction import Restriction
 from .seeds import KeyDraws
 
@@ -42,7 +43,9 @@ class PolicyState:
         if policy.contextual and contexts is None:  # else a copy for the segment at hand alone
             state = Contexts.room(cast(ContextualDefinition, policy), state)
         self.serials = serials or Serials(arms)
-        self.policy, self.state, self.stream = policy, state, stream
+        self.policy = policy
+        self.state = state
+        self.stream = stream
         # The same numbers, which are read faster this way.
         self._numbers: Any = memoryview(cast(Any, state.scalars))
         self.form = form or policy.at(arms)
@@ -51,24 +54,13 @@ class PolicyState:
         self.entries = self.form.entries()
         self.calls = bound(self.entries, self.values, state, stream)
         self.calls.init()
-        self.baselines = self.form.baselines
-        self.has_baselines = self.baselines is not None and self.baselines.row is not None
-        keeps = policy.contextual or self.has_baselines
-        self.most_pending = max(MOST_KEPT // arms, 1) if keeps else MOST_ROUNDS
-        self._any_baseline = self.baselines is not None and self.baselines.are_free
-        # The baselines of the decisions of this round, and the number of these decisions, or more
-        # if the baselines are computed. A decision whose feedback comes before the next leaves the
-        # object for the next round.
-        self.shared: RoundBaseline | None = None
-        self.sharing = 0
+        self.pending_baselines = PendingBaselines(self.form, state, self.serials)
+        self.has_baselines = self.pending_baselines.has_any
+        keeps_numbers = policy.contextual or self.has_baselines
+        self.most_pending = max(MOST_KEPT // arms, 1) if keeps_numbers else MOST_ROUNDS
         self.contexts = contexts
         if contexts is None and policy.contextual:
             self.contexts = Contexts(cast(ContextualDefinition, policy), state, self.calls.init)
-        # The pending decisions of the learner, and the places of the scalars that they keep.
-        self.pending: dict[str, Pending] = {}
-        # The id of the decision whose scalars to keep are those of the state; empty if they may be
-        # of none.
-        self.kept_of = ""
         self.key_draws: KeyDraws | None = None
         self.everyone = np.arange(arms)
         # A state for each number of arms that decisions choose from, which is filled anew for each.
@@ -81,11 +73,6 @@ class PolicyState:
             self._cumulative = self.layout.row(state, policy.cumulative)
         if policy.contextual:
             self._absent = self.layout.row(state, "absent")
-        scalars = self.layout.all_scalars
-        names = () if self.baselines is None else self.baselines.kept
-        kept = [scalars.index(name) for name in names if name in scalars]
-        self.kept = np.array(kept, np.int64)
-        self.keeps_scalars = len(kept) > 0
 
     @classmethod
     def fresh(cls, policy: Definition, arms: int, stream: Words) -> "PolicyState":
@@ -101,11 +88,12 @@ class PolicyState:
         """Set the number of events, after so many decisions: other draws are no events."""
         self.state.scalars[EVENTS] = made + self.round - 1
 
-    def restricted_to(self, part: Ints) -> "PolicyState":
-        """The policy with only these arms, until the next call of this; the learning rate stays
-        that of all arms.
+    def restricted_to(self, places: Ints) -> "PolicyState":
+        """The policy with only the arms at these places, until the next call of this.
+
+        The learning rate stays that of all arms.
         """
-        arms = len(part)
+        arms = len(places)
         if arms not in self._scratch:
             if sum(self._scratch) + arms > MOST_SCRATCH:
                 self._scratch.clear()
@@ -115,34 +103,39 @@ class PolicyState:
                 self.policy,
                 restriction.state,
                 self.stream,
-                self.serials.restricted_to(part),
+                self.serials.restricted_to(places),
                 form,
                 self.contexts,
             )
             self._scratch[arms] = restriction, scratch
         restriction, scratch = self._scratch[arms]
-        if not restriction.is_of(part):
-            scratch.serials = self.serials.restricted_to(part)
-            if scratch.key_draws is not None:
-                scratch.key_draws.renumber(scratch.serials.ids(scratch.everyone))
-        restriction.refill(self.state, part)
+        if not restriction.is_of(places):
+            scratch.renumber(self.serials.restricted_to(places))
+        restriction.refill(self.state, places)
         if self.contexts is not None:
-            self.contexts.copy_context(part, restriction.state)
+            self.contexts.copy_context(places, restriction.state)
         scratch.calls.init()
         return scratch
 
-    def draw_exploited(self, part: Ints | None, key: int | None) -> int:
-        """Draw the arm to exploit, among some arms or all, or take the one of a key's word."""
-        among = self if part is None else self.restricted_to(part)
-        if key is not None:
-            drawn = among.keys.arm(key)
-        elif self.keeps_scalars and part is None:
-            judging = self.state.scalars[self.kept]  # of the last decision
-            drawn = among.calls.decide()[0]
-            self.state.scalars[self.kept] = judging
+    def renumber(self, serials: Serials) -> None:
+        """Let the same places be those of arms with other serial numbers."""
+        self.serials = serials
+        self.pending_baselines.serials = serials
+        if self.key_draws is not None:
+            self.key_draws.renumber(serials.ids(self.everyone))
+
+    def draw_exploited(self, places: Ints | None, key_hash: int | None) -> int:
+        """Draw the arm to exploit, among the arms at these places or all, or take that of a key."""
+        drawn_from = self if places is None else self.restricted_to(places)
+        if key_hash is not None:
+            drawn = drawn_from.keys.arm(key_hash)
+        elif places is None and self.pending_baselines.keeps_scalars:
+            scalars = self.pending_baselines.read_scalars()  # of the last decision
+            drawn = drawn_from.calls.decide()[0]
+            self.pending_baselines.write_scalars(scalars)
         else:
-            drawn = among.calls.decide()[0]
-        return drawn if part is None else int(part[drawn])
+            drawn = drawn_from.calls.decide()[0]
+        return drawn if places is None else int(places[drawn])
 
     @property
     def keys(self) -> KeyDraws:
@@ -151,80 +144,14 @@ class PolicyState:
             self.key_draws = KeyDraws(self.form, self.state, self.serials.ids(self.everyone).copy())
         return self.key_draws
 
-    def share_baseline(self) -> Recorded:
-        """The baselines of a decision among all arms that is made now. Decisions of the same round
-        share them.
-        """
-        if self.shared is None:
-            self.shared = RoundBaseline(self._own_baseline)
-        self.sharing += 1
-        return self.shared
-
-    def read_baseline(self, part: Ints, scratch: "PolicyState") -> Baseline | None:
-        """The baselines of a decision among some arms, None if all are 0. Unavailable arms have
-        none.
-        """
-        within, values = scratch.own_baselines().read(scratch.state)
-        places = part if len(within) == len(part) else part[within]
-        return self._known(places, values)
-
-    def own_baselines(self) -> Baselines:
-        """The policy's baselines; only of a policy that has them."""
-        assert self.baselines is not None
-        return self.baselines
-
-    def _own_baseline(self) -> Baseline | None:
-        self.sharing = max(self.sharing, 2)  # so that the next round has an object of its own
-        if self.own_baselines().keep_law:
-            law = self.form.exploration_law(self.state)
-            return self.serials.ids(self.everyone), law, LAW, {}
-        return self._known(*self.own_baselines().read(self.state))
-
     def record_baselines(self) -> None:
         """Compute the baselines of this round's decisions, before the state changes or because
         several share them.
         """
         if self.contexts is not None:
             self.contexts.derive()
-            return
-        shared = self.shared
-        if shared is None or self.sharing == 0:
-            return
-        baseline = shared.get()
-        if baseline is None or not self.keeps_scalars:
-            return
-        for decision, serial, _, theirs in reversed(self.pending.values()):
-            if decision.round != self.round:
-                break
-            if theirs is shared and decision.id not in baseline[3]:
-                if decision.id == self.kept_of:  # the last one: it is still in the state
-                    baseline[3][decision.id] = self.state.scalars[self.kept].tolist()
-                else:
-                    baseline[3][decision.id] = self._prepared(decision.id, serial)
-
-    def _prepared(self, key: str, serial: int) -> list[float]:
-        """What the decision with this id, made in this round, keeps of the state if it explores an
-        arm.
-        """
-        place, scalars = self.serials.place(serial), self.state.scalars
-        self.kept_of = ""
-        now = scalars.item(EVENTS)
-        self.count_events(int(key.rpartition("-")[2]))
-        self.own_baselines().prepare(self.state, 0 if place is None else place)
-        scalars[EVENTS] = now
-        kept: list[float] = scalars[self.kept].tolist()
-        return kept
-
-    def _known(self, places: Ints, values: Floats) -> Baseline | None:
-        """Baselines as a pending decision keeps them: by serial, and without zeros if those are no
-        baselines.
-        """
-        if self._any_baseline:
-            return None if len(values) == 0 else (self.serials.ids(places), values, True, {})
-        found = np.flatnonzero(values)
-        if len(found) == 0:
-            return None
-        return self.serials.ids(places[found]), values[found], False, {}
+        else:
+            self.pending_baselines.record()
 
     # Learning
 
@@ -233,29 +160,32 @@ class PolicyState:
         since.
         """
         decision, serial, eligible, baseline = pending
-        if (
-            eligible is None and self.serials.kept is None
-        ):  # every arm was available, and none was retired
+        if eligible is None and self.serials.kept is None:
+            # Every arm was available, and none was retired.
             self.learn(serial, decision.weight, loss, baseline, decision.id)
             return
         arm = self.serials.place(serial)
         if eligible is not None:
-            known = recorded(baseline)
-            if known is None and self._any_baseline:
-                baseline = self._current_baseline(eligible)
-            if known is None or known[2] != LAW:  # else the update does
+            baseline_now = baseline_of(baseline)
+            if baseline_now is None and self.pending_baselines.takes_any:
+                baseline = self.pending_baselines.current(self._was_away(eligible))
+            if baseline_now is None or baseline_now.kind != "law":  # else the update does
                 self._charge_absent(eligible, loss)
         if arm is not None:
             self.learn(arm, decision.weight, loss, baseline, decision.id)
         elif self.policy.cumulative is not None:
-            self.learn(
-                0, 0.0, loss, baseline
-            )  # weight 0: only the baselines of the other arms count
+            # Weight 0: only the baselines of the other arms count.
+            self.learn(0, 0.0, loss, baseline)
         else:
             self._observe_removed_arm(decision.weight, loss)
 
     def learn(
-        self, arm: int, weight: float, loss: float, baseline: Recorded = None, key: str = ""
+        self,
+        arm: int,
+        weight: float,
+        loss: float,
+        baseline: HeldBaseline = None,
+        decision_id: str = "",
     ) -> None:
         """Learn the loss of an explored arm, and of the decision with this id."""
         if self.contexts is not None:
@@ -263,24 +193,21 @@ class PolicyState:
         if not self.has_baselines:
             self.calls.update(arm, weight, loss)
             return
-        # A baseline of this round is still in the state.
-        current = baseline is not None and baseline is self.shared
-        alone = self.sharing == current  # no other decision has the baselines of this round
-        if not alone:
-            self.record_baselines()
-        if not current or (
-            self.keeps_scalars and not alone
-        ):  # the state may have what another decision keeps
-            known = recorded(baseline)
-            if known is None:
-                self.own_baselines().clear(self.state)
-            else:
-                self._restore_baseline(arm, known, key)
-        self.kept_of = ""
+        pending_baselines = self.pending_baselines
+        if (
+            pending_baselines.sharers == 1
+            and pending_baselines.round_baseline is baseline
+            and not pending_baselines.was_computed
+        ):
+            # Nearly always: the only decision of this round, and the state has its baselines. No
+            # decision has the object any more, so the next round takes it.
+            pending_baselines.kept_of = ""
+            self.calls.update(arm, weight, loss)
+            pending_baselines.sharers = 0
+            return
+        pending_baselines.restore(baseline, decision_id)
         self.calls.update(arm, weight, loss)
-        self.sharing = 0
-        if not alone:  # else no decision has the object any more, and the next round takes it
-            self.shared = None
+        pending_baselines.start_round()
 
     def learn_logged(self, arm: int, weight: float, loss: float, context: Context | None) -> None:
         """Learn a record of a log, which has no baselines, and perhaps a context."""
@@ -290,32 +217,9 @@ class PolicyState:
             self.contexts.enter(context)
             self.contexts.derive()
             self.state.scalars[EVENTS] += 0.5  # after all decisions, and before the update
-            self.own_baselines().prepare(self.state, arm)
+            self.pending_baselines.own().prepare(self.state, arm)
             self.state.scalars[EVENTS] -= 0.5
             self.calls.update(arm, weight, loss)
-
-    def start_round(self) -> None:
-        """Forget the baselines of the round before."""
-        self.sharing, self.shared = 0, None
-
-    def _restore_baseline(self, arm: int, baseline: Baseline, decision: str) -> None:
-        """Write a decision's baselines where the update of the arm reads them."""
-        serials, values, free, kept = baseline
-        if self.serials.kept is None:
-            places = serials
-        else:
-            places, found = self.serials.places(serials)
-            values = values[found]
-        mine = kept.get(decision)
-        if free == LAW:
-            if mine is not None:
-                self.state.scalars[self.kept] = mine
-            same = len(places) == len(serials) == self.state.floats.shape[1]
-            self.own_baselines().recall_law(self.state, places, values, is_same=same)
-            return
-        self.own_baselines().write(self.state, places, values)
-        if mine is not None and len(mine) == len(self.kept):  # another form keeps less
-            self.state.scalars[self.kept] = mine
 
     def _charge_absent(self, eligible: EligibleArms, loss: float) -> None:
         """Add the loss to every arm that the decision could not choose."""
@@ -327,7 +231,7 @@ class PolicyState:
         if self.has_baselines:
             self.record_baselines()
         np.add(self._cumulative, loss, out=self._cumulative, where=self._was_away(eligible))
-        self.kept_of = ""
+        self.pending_baselines.kept_of = ""
         self.calls.init()
 
     def _was_away(self, eligible: EligibleArms) -> NDArray[np.bool_]:
@@ -341,16 +245,6 @@ class PolicyState:
             away[: self.serials.first_from(eligible)] = False
         self._last_away = eligible, away
         return away
-
-    def _current_baseline(self, eligible: EligibleArms) -> Baseline:
-        """The baselines that the state has now, of the arms that a decision could choose.
-
-        Absent arms are charged the loss and must not get a baseline as well. Call this before they
-        are: a baseline that depends on the loss would bias the estimates.
-        """
-        places, values = self.own_baselines().read(self.state)
-        chosen = ~self._was_away(eligible)[places]
-        return self.serials.ids(places[chosen]), values[chosen], False, {}
 
     def _observe_removed_arm(self, weight: float, loss: float) -> None:
         """Learn the loss of a retired arm: add it for this one observation, so that the round
@@ -366,18 +260,24 @@ class PolicyState:
         for mine, new in zip(self.state, left, strict=True):
             mine[:] = new
         self.calls.init()
-        self.start_round()
+        self.pending_baselines.start_round()
 
-    def weighs(self) -> bool:
+    def learns_from_weights(self) -> bool:
         """Whether learning depends on the weight of an observation; a mean does not."""
-        one, two = self._learned_with(1.0), self._learned_with(2.0)
-        return any(not np.array_equal(*rows) for rows in zip(one, two, strict=True))
+        with_weight_1 = self._learned_with(1.0)
+        with_weight_2 = self._learned_with(2.0)
+        return any(
+            not np.array_equal(*rows) for rows in zip(with_weight_1, with_weight_2, strict=True)
+        )
 
     def _learned_with(self, weight: float) -> list[Any]:
-        """The learned rows of two new arms after one observation, which may only set a level, and
-        two, which may restart.
+        """The learned rows of two new arms after the first and after the second observation.
+
+        Both are compared, because the first may only set a level and the second may restart the
+        policy.
         """
-        state, rows = self.layout.new_state(2), []
+        state = self.layout.new_state(2)
+        rows = []
         self.entries.init(self.values, *state)
         for loss in (1.0, 0.0):
             self.entries.update(self.values, *state, 0, weight, loss)
@@ -424,11 +324,11 @@ class PolicyState:
         form.init_new_arms(state, arms)
         return state
 
-    def law(self, name: str, part: Ints | None) -> Floats:
-        """The policy's "exploitation_law" or "exploration_law", among some arms or all."""
-        if part is None:
+    def law(self, name: str, places: Ints | None) -> Floats:
+        """The "exploitation_law" or "exploration_law" among the arms at these places, or all."""
+        if places is None:
             law: Floats = getattr(self.form, name)(self.state)
             return law
         probabilities = np.zeros(self.state.floats.shape[1])
-        probabilities[part] = self.restricted_to(part).law(name, None)
+        probabilities[places] = self.restricted_to(places).law(name, None)
         return probabilities

@@ -48,11 +48,11 @@ class LogToReplay(NamedTuple):
 def listed_records(records: Iterable[Any]) -> list[Any]:
     """The records as a list."""
     if isinstance(records, (str, bytes)) or not isinstance(records, Iterable):
-        rule, remedy = "must be a list of records", "each is (explored arm, propensity, loss)"
+        rule = "must be a list of records"
+        remedy = "each is (explored arm, propensity, loss)"
         raise ParameterError.of("records", records, rule, remedy)
-    if isinstance(records, Mapping) or hasattr(
-        records, "columns"
-    ):  # iterating over either gives its keys
+    # Iterating over a mapping or a table gives its keys.
+    if isinstance(records, Mapping) or hasattr(records, "columns"):
         problem = f"records: is {kind_of(records)}, not a list of records"
         remedy = (
             "give a list of (explored arm, propensity, loss); for a DataFrame, to_dict('records')"
@@ -63,7 +63,9 @@ def listed_records(records: Iterable[Any]) -> list[Any]:
 
 def check_randomised(records: list[Record], arms: ArmNames, policy_state: PolicyState) -> None:
     """Raise an error if all propensities are 1 and the policy learns from weights."""
-    if not records or any(record.weight != 1.0 for record in records) or not policy_state.weighs():
+    if not records or any(record.weight != 1.0 for record in records):
+        return
+    if not policy_state.learns_from_weights():
         return
     what = (
         "the only propensity is 1"

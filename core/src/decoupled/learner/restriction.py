@@ -36,7 +36,8 @@ class Restriction:
         self._target = target
         # The arms copied last, and where the numbers that are learned of them stand.
         self._places: Ints | None = None
-        self._floats_of_places = self._ints_of_places = np.empty((0, arms), np.int64)
+        self._floats_of_places = np.empty((0, arms), np.int64)
+        self._ints_of_places = np.empty((0, arms), np.int64)
 
     def is_of(self, places: Ints) -> bool:
         """Whether these are the arms that were copied last."""

@@ -19,7 +19,7 @@ from .inferring import checked_patience
 from .labels import Labelling
 from .losses import LossRange
 from .parts import Parts
-from .pending import LAW, Pending, PendingStore
+from .pending import Pending, PendingStore
 from .policy_state import PolicyState
 
 if TYPE_CHECKING:
@@ -145,8 +145,8 @@ def _restored(content: dict[str, Any], policy: Definition) -> Parts:
     policy_state = PolicyState(policy, state, stream, serials)
     if policy_state.contexts is not None:
         policy_state.contexts.restore(content["context"])
-        for pending in pending_store.decisions.values():
-            policy_state.contexts.check(pending[3])
+        for _, _, _, baseline in pending_store.decisions.values():
+            policy_state.contexts.check(baseline)
     labels = Labelling.from_json(content["labels"]) if "labels" in content else None
     watch = _watch(content, pending_store, serials.n_ever)
     _check("watch", "its labels", holds=watch is None or (watch.judge is None) == (labels is None))
@@ -218,21 +218,20 @@ def _check_waiting(
         "its ids",
         holds=len(pending_store.decisions) == len(content["pending"]) <= pending_store.limit,
     )
-    for serials, values, free, *kept in content["baselines"]:
+    for serials, values, kind, *scalars_of in content["baselines"]:
         _check(
             "baselines",
             serials,
             holds=all(_whole("baselines", serial, 0, n_ever - 1) >= 0 for serial in serials),
         )
         _check("baselines", values, holds=_numbers("baselines", values).shape == (len(serials),))
-        _check("baselines", free, holds=isinstance(free, bool) or free == LAW)
-        for key, numbers in (
-            kept[0] if kept else ()
-        ):  # by the id of the decision, or by its explored arm
+        _check("baselines", kind, holds=isinstance(kind, bool) or kind == "law")
+        # By the id of the decision, or by its explored arm.
+        for owner, numbers in scalars_of[0] if scalars_of else ():
             _check(
                 "baselines",
-                key,
-                holds=isinstance(key, str) or _whole("baselines", key, 0, n_ever - 1) >= 0,
+                owner,
+                holds=isinstance(owner, str) or _whole("baselines", owner, 0, n_ever - 1) >= 0,
             )
             _check("baselines", numbers, holds=_numbers("baselines", numbers).ndim == 1)
     for pending in pending_store.decisions.values():

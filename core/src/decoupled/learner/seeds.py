@@ -136,8 +136,8 @@ class KeyDraws:
         """Draw by other serial numbers of as many arms."""
         self._serials[:] = serials
 
-    def word(self, key: str) -> int:
-        """The word of a key."""
+    def hash_of(self, key: str) -> int:
+        """The hash of a key, under the secret of the seed."""
         text = encoded(key)
         padded = text.ljust(len(text) // 8 * 8 + 8, b"\0")
         if self._calls is None:
@@ -145,9 +145,9 @@ class KeyDraws:
         memmove(self._calls.address, padded, len(padded))
         return self._calls.hash(len(text))
 
-    def arm(self, word: int) -> int:
-        """The arm that the key with this word exploits."""
+    def arm(self, key_hash: int) -> int:
+        """The arm that the key with this hash exploits."""
         if self._calls is not None:
-            return self._calls.serve(word)
+            return self._calls.serve(key_hash)
         draw = self._form.keyed(self._state)
-        return int(draw.function(*draw.arguments, self._serials, word))
+        return int(draw.function(*draw.arguments, self._serials, key_hash))

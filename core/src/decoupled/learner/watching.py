@@ -112,9 +112,9 @@ def watch_with_patience(parts: Parts, patience: int, expired: float | None) -> "
 
 
 def watch_for_alarms(parts: Parts, alarm_every: float) -> "Watch":
-    """The watch of a learner whose verdict a budget depends on, with every decision made until now.
+    """A watch with every decision made until now, that looks out for alarms as rarely as asked.
 
-    It is the learner's own, unless that does not look out for alarms so rarely yet.
+    A learner whose own watch does so already gets that one.
     """
     if parts.watch is None:
         rule = "this learner is not watched, so nothing is ever decided; call watch() first"

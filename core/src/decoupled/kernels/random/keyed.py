@@ -29,7 +29,7 @@ class Keyed(NamedTuple):
     """How a policy draws the arm of a key.
 
     Attributes:
-        function: a compiled function of these arguments, the arms' serial numbers, and the word of
+        function: a compiled function of these arguments, the arms' serial numbers, and the hash of
             the key.
         arguments: numbers and arrays.
     """
@@ -81,7 +81,7 @@ def sip_hash(first: np.uint64, second: np.uint64, text: Words, length: int) -> n
 
 @compiled
 def key_word(text: Words, secret: float, length: int) -> int:
-    """The word of a key: a hash of its text and the secret of the seed, from 0 to 2^63 - 1."""
+    """The hash of a key: of its text and the secret of the seed, from 0 to 2^63 - 1."""
     first = scrambled(np.uint64(int(secret)) ^ _PURPOSE_OF_SECRET)
     return int(sip_hash(first, scrambled(first + _ONE), text, length) & _POSITIVE)
 
@@ -143,7 +143,7 @@ def raced(weights: Floats, purpose: int, serials: Ints, key: int) -> int:
 
 @compiled
 def any_arm(serials: Ints, key: int) -> int:
-    """An arm, all alike."""
+    """An arm, drawn uniformly by the key."""
     winner = 0
     least = math.inf
     for arm in range(len(serials)):
