@@ -153,10 +153,7 @@ OPEN = float("nan")  # marks a parameter that is not a constant
 
 
 def common_values(params: Any, names: tuple[str, ...]) -> tuple[float, ...]:
-    """The value of each parameter in `names` that has a common value.
-
-    The others have `OPEN`.
-    """
+    """The value of each parameter in `names` that has a common value, and `OPEN` for the others."""
     named = zip(params._fields, params, strict=True)
     return tuple(value if name in names and value in COMMON else OPEN for name, value in named)
 

@@ -136,9 +136,7 @@ def play_rounds(run: Run) -> None:
 
 @compiled
 def against_best(checkpoints: Ints, arm_losses: Floats, suffered: Floats) -> bool:
-    """Turn `suffered` into regret against the best arm of the whole run.
-
-    That arm is known only at the end.
+    """Turn `suffered` into regret against the best arm of the run, known only at its end.
 
     Return whether every arm's losses were in [0, 1], since a user's adversary may break that rule.
     """

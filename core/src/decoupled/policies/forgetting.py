@@ -26,9 +26,7 @@ DEFAULT_PERIOD = 1000
 
 @dataclass(frozen=True)
 class Forgetting(Policy):
-    r"""A policy that forgets, so that it can follow a drifting environment.
-
-    It forgets by restarts or by a discount.
+    r"""A policy that forgets, by restarts or by a discount, so that it can follow a drift.
 
     With a `period`, the policy restarts after that many observations: it forgets everything and is
     in round 1 again. Within a period its guarantees hold: over $P$ periods of length $T / P$ its

@@ -195,10 +195,7 @@ class PythonPolicy(Policy):
 def _checked_laws(
     policy: PythonPolicy, state: State, random: Callable[[], float]
 ) -> tuple[Floats | int, Floats]:
-    """Call `decide`, and check both laws that it returns.
-
-    It may return an arm in place of the law of exploitation.
-    """
+    """Call `decide`, which may return an arm as its first law, and check both laws."""
     name = f"{type(policy).__name__}.decide"
     arms = state.floats.shape[1]
     returned: Any = policy.decide(Knowledge(policy.learned, state, random))

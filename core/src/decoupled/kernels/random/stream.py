@@ -117,10 +117,7 @@ def _blend(mixed: np.uint64, value: np.uint64) -> np.uint64:
 
 
 def seed_pool(seed: int) -> Words:
-    """The part that all runs of a seed share.
-
-    It is the pool after the seed's words, and the factor at that point.
-    """
+    """The part that all runs of a seed share: the pool after its words, and the factor there."""
     words = [seed >> shift & 0xFFFFFFFF for shift in range(0, max(seed.bit_length(), 1), 32)]
     words += [0] * (POOL - len(words))
     factor = np.uint64(_BLEND_START)

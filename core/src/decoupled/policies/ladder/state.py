@@ -136,6 +136,11 @@ LAYOUT = Layout(
 
 S, R, N = LAYOUT.places()
 
+# Rows that serve as work space until `fill_baselines` fills them.
+SCRATCH_COSTS = R.baseline
+SCRATCH_RECENT_MEANS = R.bound
+SCRATCH_RECENT_INVERSES = R.law
+
 # Rates are multiples of c, and BY_MEAN and BY_RECENT_MEAN stand for the leaders by mean. `recency`
 # is 1 / memory.
 PARAMS = (
