@@ -31,7 +31,8 @@ class ServiceError(DecoupledError):
 
     def __init_subclass__(cls, status: int | None = None, title: str | None = None) -> None:
         super().__init_subclass__()
-        cls.status, cls.title = status or cls.status, title or cls.title
+        cls.status = status or cls.status
+        cls.title = title or cls.title
 
 
 class BadRequest(ServiceError, status=400, title="Bad request"):  # noqa: N818 - named as in HTTP

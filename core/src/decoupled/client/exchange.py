@@ -108,7 +108,8 @@ class CompileWait:
     """Waits while the service compiles a policy, and notifies the caller of the reason once."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint, self._notified = endpoint, False
+        self._endpoint = endpoint
+        self._notified = False
         self._deadline = time.monotonic() + endpoint.retries.compiling
 
     def over(self) -> bool:
@@ -148,7 +149,8 @@ def send(request: ApiRequest, endpoint: Endpoint) -> Exchange[httpx.Response]:
         if isinstance(reply, httpx.Response):
             if reply.is_success:
                 return reply
-            error, seconds = _error(reply, endpoint), retry_after(reply)
+            error = _error(reply, endpoint)
+            seconds = retry_after(reply)
             error = identified(error, reply.headers.get(REQUEST_ID) or request_id)
             if reply.status_code not in TEMPORARY:
                 raise error

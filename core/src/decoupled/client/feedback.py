@@ -139,12 +139,8 @@ def _read(file: Path) -> Undelivered:
 
 BATCH = 500  # the most items in one request
 Outcome: TypeAlias = RemoteDecision | ServiceError
-NOT_DELIVERED = (
-    Unreachable,
-    StoreError,
-    Compiling,
-    TooMany,
-)  # errors after which to send feedback again
+# Errors after which to send feedback again.
+NOT_DELIVERED = (Unreachable, StoreError, Compiling, TooMany)
 
 
 def checked_item(item: Undelivered) -> Undelivered:

@@ -209,7 +209,8 @@ class Operations:
     """The operations, each as an exchange that either client can run."""
 
     def __init__(self, endpoint: Endpoint, outbox: Outbox | None) -> None:
-        self._endpoint, self._outbox = endpoint, outbox
+        self._endpoint = endpoint
+        self._outbox = outbox
 
     def json(self, request: ApiRequest) -> Exchange[Any]:
         """A request whose answer is JSON."""

@@ -147,7 +147,9 @@ def _enqueue(
     state: State, queue: FeedbackQueue, t: int, arm: int, weight: float, loss: float
 ) -> None:
     """Put the decision of round t into the list of the round in which its feedback arrives."""
-    rules, key, ints = queue.rules, queue.key, queue.ints
+    rules = queue.rules
+    key = queue.key
+    ints = queue.ints
     slots = ints.shape[0]
     slot = t % slots
     if is_lost(rules, key, t):

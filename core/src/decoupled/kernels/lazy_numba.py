@@ -68,9 +68,8 @@ def is_loaded() -> bool:
 
 def jit_disabled() -> bool:
     """Whether Numba's own setting disables compilation, so that functions stay plain Python."""
-    settings = getattr(
-        sys.modules.get("numba"), "config", None
-    )  # also None while another thread loads it
+    # Also None while another thread loads it.
+    settings = getattr(sys.modules.get("numba"), "config", None)
     if settings is not None:
         return bool(settings.DISABLE_JIT)
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")

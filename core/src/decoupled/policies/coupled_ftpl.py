@@ -140,7 +140,8 @@ def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float
 
     The estimate of 1/w comes from the same state, so that feedback may be late.
     """
-    ranked, eta = state.floats[R.ranked], state.scalars[S.eta]
+    ranked = state.floats[R.ranked]
+    eta = state.scalars[S.eta]
     pareto = params.pareto > 0.0
     if pareto:
         rank = pareto_leader(ranked, eta, params.alpha, stream)

@@ -152,7 +152,8 @@ class Forgetting(Policy):
 
     def _fading(self) -> tuple[str, ...]:
         """What a discount shrinks, by name; nothing if a discount does not suit the policy."""
-        names, layout = self.policy.fading, self.policy.layout
+        names = self.policy.fading
+        layout = self.policy.layout
         if names is None:
             names = layout.learned if layout.learned == (self.policy.cumulative,) else ()
         rows = tuple(name for name in names if name in layout.floats)

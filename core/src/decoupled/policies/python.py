@@ -42,11 +42,9 @@ class Knowledge:
     random: Callable[[], float]
 
     def __init__(self, names: tuple[str, ...], state: State, random: Callable[[], float]) -> None:
-        self.arms, self.round, self.random = (
-            state.floats.shape[1],
-            int(state.scalars[ROUND]),
-            random,
-        )
+        self.arms = state.floats.shape[1]
+        self.round = int(state.scalars[ROUND])
+        self.random = random
         vars(self).update(zip(names, state.floats, strict=True))
 
     def __getattr__(self, name: str) -> Floats:

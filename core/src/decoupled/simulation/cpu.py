@@ -86,16 +86,16 @@ def run_block(
                 )
             )
         return BlockResult(regret, plays)
-    game = Game(policy, environment, horizon, seed, traffic=traffic)
+    factory = RunFactory(policy, environment, horizon, seed, traffic=traffic)
     for place, number in enumerate(runs):
-        run = game.new_run(number, checkpoints, regret[place], plays)
-        game.loop(run)
-        game.finish(run, number)
+        run = factory.new_run(number, checkpoints, regret[place], plays)
+        factory.loop(run)
+        factory.finish(run, number)
     return BlockResult(regret, plays)
 
 
-class Game:
-    """One policy in one environment, which makes the runs that the loop plays."""
+class RunFactory:
+    """Makes the runs of one policy in one environment, which the loop plays."""
 
     def __init__(
         self,
@@ -146,8 +146,10 @@ class Game:
     def _new_world(
         self, number: int, checkpoints: int
     ) -> TableWorld | ContextWorld | AdversaryWorld:
-        environment, policy = self._environment, self._policy
-        noise, scratch = stream_of(self._seed, number, LOSS_NOISE), np.zeros(2, np.uint64)
+        environment = self._environment
+        policy = self._policy
+        noise = stream_of(self._seed, number, LOSS_NOISE)
+        scratch = np.zeros(2, np.uint64)
         if isinstance(environment, Adversary):
             return AdversaryWorld(
                 params=environment.params(),

@@ -326,7 +326,8 @@ class Results:
 
     def _caption(self, spread: Spread, level: float) -> str:
         """What was run, what is shown, and what bold means."""
-        percent, single = f"{100 * level:g} %", self.runs < 2
+        percent = f"{100 * level:g} %"
+        single = self.runs < 2
         around = "standard error" if spread == "error" else f"half-width of its {percent} interval"
         what = "1 run" if single else f"mean ± {around} over {self.runs:,} runs"
         seed = self.specification["seed"]
@@ -535,7 +536,8 @@ class ResultCollector:
     """
 
     def __init__(self, plan: Plan, *, keep_curves: bool) -> None:
-        policies, width = len(plan.policies), len(plan.checkpoints)
+        policies = len(plan.policies)
+        width = len(plan.checkpoints)
         self._plan = plan
         self._final = np.empty((policies, plan.runs))
         self._curves = np.empty((policies, plan.runs, width)) if keep_curves else None
@@ -560,7 +562,8 @@ class ResultCollector:
         """The results, once every block was added."""
         for moments in self._moments:
             moments.finish()
-        plan, environment = self._plan, self._plan.environment
+        plan = self._plan
+        environment = self._plan.environment
         variables: dict[str, tuple[tuple[str, ...], Any]] = {
             "final_regret": (("policy", "run"), self._final),
             "regret_mean": (

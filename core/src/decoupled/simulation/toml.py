@@ -39,7 +39,8 @@ class _Text(NamedTuple):
 
     def line_of(self, key: str, table: str | None = None, number: int = 0) -> int:
         """The line of `key`, within the table `table` number `number` if one is named."""
-        start, end = 0, len(self.lines)
+        start = 0
+        end = len(self.lines)
         heads = [i for i, line in enumerate(self.lines) if _HEAD.match(line)]
         if table is None:
             end = heads[0] if heads else end

@@ -188,9 +188,12 @@ def kept_places(policy: Policy, arms: int) -> Ints:
     These are what `Baselines.write` or `recall_law` write, which is where a learner puts the
     baselines or the law of a late decision, and what is named in `kept`.
     """
-    layout, least = policy.layout, np.iinfo(np.int64).min
+    layout = policy.layout
+    least = np.iinfo(np.int64).min
     state = layout.new_state(arms)
-    state.scalars[:], state.floats[:], state.ints[:] = math.nan, math.nan, least
+    state.scalars[:] = math.nan
+    state.floats[:] = math.nan
+    state.ints[:] = least
     baselines = policy.baselines
     if baselines is None:
         return np.zeros(3, np.int64)

@@ -119,7 +119,8 @@ def check_laws(case: PolicyUnderTest) -> None:
         fresh = case.policy.start(case.arms, case.seed, max_pending=case.draws)
         learner = case.learner(rounds) if rounds else fresh
         decisions = learner.decide(count=case.draws)
-        exploit, explore = learner.exploitation_probabilities(), learner.exploration_probabilities()
+        exploit = learner.exploitation_probabilities()
+        explore = learner.exploration_probabilities()
         for name, law in (("exploit", exploit), ("explore", explore)):
             drawn = [arm_place(getattr(decision, name)) for decision in decisions]
             counts = np.bincount(drawn, minlength=case.arms)

@@ -199,7 +199,8 @@ def shift_and_look(ranked: Floats, order: Ints, arm: int, before: float, after: 
     eight arms and 4 % at 64.
     """
     arms = len(ranked)
-    k, step = 0, 1
+    k = 0
+    step = 1
     while 2 * step <= arms:
         step *= 2
     while step > 0:

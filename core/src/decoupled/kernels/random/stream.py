@@ -153,7 +153,8 @@ def fill_stream(pool: Words, run: int, child: int, stream: Words) -> None:
     stream[0] = _ZERO
     stream[1] = _ZERO
     # The words of the pool do not depend on each other, so none has to be stored.
-    run_factor, child_factor = factor, factor
+    run_factor = factor
+    child_factor = factor
     for _ in range(POOL):
         child_factor = child_factor * _BLEND_STEP & _WORD
     for place in range(POOL):

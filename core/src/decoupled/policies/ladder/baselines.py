@@ -216,7 +216,7 @@ def cover(state: State, law: Floats, absent: float) -> None:
 
 @compiled
 def limit_fall(state: State, arm: int, weight: float) -> None:
-    """Lower the baseline of an arm that another law explored, so that the gate holds for its weight."""
+    """Lower the baseline of an arm that another law explored, so that the gate holds."""
     floats = state.floats
     scalars = state.scalars
     least = min(scalars[S.least], START + scalars[S.rise])

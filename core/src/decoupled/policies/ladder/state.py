@@ -78,13 +78,11 @@ DERIVED_SCALARS = (
     "recent_challenger_share",
     *vector("rung_weight", MOST_RUNGS),
     *vector("rung_prior", MOST_RUNGS),
-    *vector(
-        "rung_rate", MOST_RUNGS
-    ),  # as multiples of the rate of exploration; negative for the leaders by mean
+    # As multiples of the rate of exploration; negative for the leaders by mean.
+    *vector("rung_rate", MOST_RUNGS),
     *vector("rung_step", MOST_RUNGS),
-    *vector(
-        "rung_chance", MOST_RUNGS
-    ),  # of the explored arm under a rung, given the draws of its rivals
+    # Of the explored arm under a rung, given the draws of its rivals.
+    *vector("rung_chance", MOST_RUNGS),
     *vector("rung_offset", MOST_RUNGS),  # of a rung's loss, whatever the loss of the explored arm
 )
 SCALARS = (*LEARNED_SCALARS, *DERIVED_SCALARS)

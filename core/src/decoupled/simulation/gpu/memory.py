@@ -49,7 +49,8 @@ class Shape(NamedTuple):
 
 def shape_of(policy: Policy, environment: Environment) -> Shape:
     """The shape for a policy in an environment."""
-    layout, arms = policy.layout, environment.arms
+    layout = policy.layout
+    arms = environment.arms
     ints = len(layout.ints) + len(layout.pairs) * arms
     own = (arms, len(layout.all_scalars), max(1, len(layout.floats)), max(1, ints))
     common = switches_of(policy.params_type).shared_rows
@@ -96,17 +97,14 @@ def toolkit() -> Any:
         with _names_removed_from_numpy():
             cuda: Any = import_module("numba.cuda")
             if getattr(cuda, "implementation", "") == "NVIDIA":
-                import_module(
-                    "numba.cuda.cudaimpl"
-                )  # otherwise loaded later, at the first compilation
+                # Otherwise it is loaded later, at the first compilation.
+                import_module("numba.cuda.cudaimpl")
     except ImportError as error:
         problem = f"device = 'cuda': numba-cuda cannot be loaded ({error})"
         raise UnsupportedError(f"{problem}; {REMEDY}") from None
     if getattr(cuda, "implementation", "") != "NVIDIA":
-        rule, remedy = (
-            "needs the package numba-cuda, which is not installed",
-            how_to_install("cuda"),
-        )
+        rule = "needs the package numba-cuda, which is not installed"
+        remedy = how_to_install("cuda")
         raise UnsupportedError(f"device = 'cuda': {rule}; {remedy}, or {REMEDY}")
     if not cuda.is_available():
         raise UnsupportedError(f"device = 'cuda': no NVIDIA GPU was found{_why(cuda)}; {REMEDY}")
@@ -279,9 +277,11 @@ def _room(requirements: LaunchRequirements, device: Device) -> int:
 
 def check_fits(requirements: LaunchRequirements, device: Device, what: str) -> None:
     """Raise an error if the threads of a device cannot hold a simulation."""
-    shape, room = requirements.shape, _room(requirements, device)
+    shape = requirements.shape
+    room = _room(requirements, device)
     most = min(MOST_LOCAL, int(device.free * SHARE) // (device.processors * RESIDENT))
-    what, problem = f"device = 'cuda': {what} with {shape.arms} arms", None
+    what = f"device = 'cuda': {what} with {shape.arms} arms"
+    problem = None
     if shape.arms > MOST_ARMS:
         problem = f"{what}: a device supports at most {MOST_ARMS} arms; "
     elif shape.bytes() > most:
