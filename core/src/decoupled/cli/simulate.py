@@ -134,10 +134,7 @@ def _seconds_on_device(plan: Plan, policy: int) -> float:
 
 @contextmanager
 def dask_executor(address: str | None) -> Iterator[tuple[Executor | None, int | None]]:
-    """The executor of a Dask cluster and its number of threads.
-
-    Both are None without an address.
-    """
+    """The executor of a Dask cluster and its number of threads, None without an address."""
     if address is None:
         yield None, None
         return

@@ -117,10 +117,7 @@ class CompileWait:
         return time.monotonic() >= self._deadline
 
     def pause(self, seconds: float, reason: str) -> float:
-        """Seconds to wait: those that the service asks for, and some more at random.
-
-        So clients do not all return at once.
-        """
+        """Seconds to wait: the service's, and some at random so that clients spread out."""
         if not self._notified:
             self._endpoint.notify(reason)
             self._notified = True

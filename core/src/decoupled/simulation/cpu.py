@@ -201,10 +201,7 @@ def loop_for(policy: Policy, *code: Any) -> Callable[[Run], None]:
 
 
 def run_streams(seed: int, run: int) -> tuple[Words, Words]:
-    """The streams of the environment's noise and the policy's draws.
-
-    They are two children of one seed, keyed by the run.
-    """
+    """The streams of the environment's noise and the policy's draws: two children of a seed."""
     return stream_of(seed, run, LOSS_NOISE), stream_of(seed, run, DRAWS)
 
 
@@ -223,10 +220,7 @@ def table_and_best(environment: Environment, horizon: int) -> tuple[Table, int]:
 
 
 def checked_table(environment: Environment, horizon: int) -> Table:
-    """The table of an environment, validated.
-
-    It may be a user's own, and compiled code trusts it.
-    """
+    """The table of an environment, which may be a user's own, checked for compiled code."""
     table = environment.table(horizon)
     rows = np.ascontiguousarray(table.rows, np.float64)
     row_at = np.ascontiguousarray(table.row_at, np.int64)

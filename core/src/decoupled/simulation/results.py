@@ -91,9 +91,7 @@ class Results:
 
     @property
     def short_labels(self) -> list[str]:
-        """The policies' names for legends and tables, in order.
-
-        They are the labels, but a long one keeps as many of its first parameters as fit.
+        """The labels of the policies in order; a long one keeps the first parameters that fit.
 
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
@@ -141,9 +139,7 @@ class Results:
 
     @property
     def same_losses(self) -> bool:
-        """Whether every policy met the same losses in the same run.
-
-        Then differences are paired, run by run.
+        """Whether all policies met the same losses in each run, so that differences are paired.
 
         An adversary reacts to each policy, so there the runs share only their seeds. It is also
         false if this process does not know the environment, such as one that was defined in another
@@ -187,9 +183,7 @@ class Results:
         return self._has("available")
 
     def segment_regret(self, policy: Policy | str) -> Floats:
-        """The regret of every run at the horizon against the best arm for each segment.
-
-        The segments are those of the `ContextTable`.
+        """The regret at the horizon against the best arm of each segment of the `ContextTable`.
 
         Args:
             policy: the policy, or its label.
@@ -283,9 +277,7 @@ class Results:
         caption: str | None = None,
         label: str = "tab:regret",
     ) -> str:
-        r"""The table of final regret in LaTeX, for a paper.
-
-        It needs the packages booktabs and siunitx, and graphicx if it is wide.
+        r"""The table of final regret in LaTeX, with booktabs, siunitx, and graphicx if it is wide.
 
         The columns are the mean, the median and the 99th percentile. The lowest mean is bold if it
         is significant: the mean difference from every other policy, run by run, has an interval

@@ -194,10 +194,7 @@ def decimals_of(error: float) -> int | None:
 
 
 def _width(cells: Sequence[Sequence[str]]) -> str:
-    """The `table-format` of siunitx, which aligns a column.
-
-    It has the sign, and the digits before the point, after it, and of the error.
-    """
+    """The `table-format` of siunitx: sign, digits before and after the point, and of the error."""
     sign = "-" if any(cell[0].startswith("-") for cell in cells) else ""
     before = max(len(cell[0].lstrip("-").partition(".")[0]) for cell in cells)
     after = max(len(cell[0].partition(".")[2]) for cell in cells)

@@ -127,10 +127,7 @@ def _described(
 
 
 def _import_module_of(name: object, folder: Path) -> None:
-    """Import the module of your own class, such as `mine.FTPL`.
-
-    Its file may be beside the specification.
-    """
+    """Import the module of your own class, such as `mine.FTPL` beside the specification."""
     module = name.rpartition(".")[0] if isinstance(name, str) else ""
     if not module or module in sys.modules:
         return
@@ -163,10 +160,7 @@ def _family(family: type[Description], name: object) -> type[Description]:
 
 
 def _sweep(entry: dict[str, Any], family: type[Description]) -> list[dict[str, Any]]:
-    """Every combination of listed values.
-
-    A parameter whose value is a list sweeps over a list of lists.
-    """
+    """Every combination of listed values; for a value that is a list, list several lists."""
     name = entry.get("name")
     if isinstance(name, list):
         return [choice for one in name for choice in _sweep({**entry, "name": one}, family)]

@@ -185,9 +185,9 @@ def _learn(
 
 @dataclass(frozen=True)
 class LinUCB(Baseline):
-    r"""LinUCB in the standard game: it plays the arm that could be best.
+    r"""LinUCB in the standard game, for losses that are linear in the context.
 
-    Each arm's loss is linear in the context.
+    It plays the arm that could be best.
 
     With the features $x$ of a round, it plays the arm with the smallest
     $\hat\theta_a^\top x - \alpha \sqrt{x^\top A_a^{-1} x}$, where $A_a = \lambda I + \sum x x^\top$

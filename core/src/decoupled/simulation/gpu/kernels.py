@@ -148,9 +148,9 @@ def _jit(function: Any, most: int, *, keep: bool) -> Any:
 
 @contextmanager
 def _rounding_as_on_the_cpu() -> Iterator[None]:
-    """Compile without fused multiply-add, for which Numba has no option.
+    """Compile without fused multiply-add, so that plays are those of the CPU, which rounds twice.
 
-    So plays are those of the CPU, which rounds twice.
+    Numba has no option for this.
     """
     if simulated():
         yield
@@ -166,10 +166,7 @@ def _rounding_as_on_the_cpu() -> Iterator[None]:
 
 @compiled
 def begin(state: State, initial: Any, draws: Any) -> None:
-    """Reset a state to before the first observation.
-
-    It has `initial` scalars, the secret of a fresh stream, and rows of zeros.
-    """
+    """Reset a state: `initial` scalars, the secret of a fresh stream, and rows of zeros."""
     scalars, floats, ints = state
     for place in range(len(scalars)):
         scalars[place] = initial[place]

@@ -1,7 +1,4 @@
-"""The GPUs of this machine, and how many runs fit on a device at once.
-
-If none can be used, the reason is here, too.
-"""
+"""The GPUs of this machine, how many runs fit on one at once, and why none can be used."""
 
 import math
 from collections.abc import Iterator
@@ -76,10 +73,7 @@ class Device(NamedTuple):
 
 
 def simulated() -> bool:
-    """Whether Numba's simulator replaces the device (NUMBA_ENABLE_CUDASIM=1).
-
-    It is slow, and for tests only.
-    """
+    """Whether Numba's slow simulator replaces the device, for tests (NUMBA_ENABLE_CUDASIM=1)."""
     return bool(_settings.ENABLE_CUDASIM)
 
 
@@ -201,9 +195,7 @@ class LaunchGrid(NamedTuple):
 
 
 class LaunchRequirements(NamedTuple):
-    """What determines how many runs fit on a device.
-
-    That is a thread's state, the horizon, and the number of checkpoints.
+    """What determines how many runs fit on a device: a state, the horizon and the checkpoints.
 
     Against an adversary, each thread also stores the loss of every arm at every checkpoint. If
     feedback is not direct, it stores its pending decisions, which take `pending` bytes.
@@ -230,10 +222,7 @@ def registers(shape: Shape) -> int:
 
 
 def launch_grid(requirements: LaunchRequirements, device: Device, runs: int) -> LaunchGrid:
-    """The grid for a number of runs.
-
-    If there are more runs than threads, each thread plays several.
-    """
+    """The grid for a number of runs; if they are more than the threads, each plays several."""
     count = min(runs, device.processors * resident_threads(requirements.shape))
     if requirements.shape.adaptive:
         room = _room(requirements, device) // (
@@ -251,10 +240,7 @@ def launch_grid(requirements: LaunchRequirements, device: Device, runs: int) -> 
 
 
 def most_runs(requirements: LaunchRequirements, device: Device) -> int:
-    """How many runs one launch can have.
-
-    Their results must fit in memory, and their plays in the counters.
-    """
+    """How many runs a launch can have: results must fit in memory, and plays in the counters."""
     widest = launch_grid(requirements, device, MOST_COUNT)
     # All threads of a block may play one run more than some threads of another.
     runs_a_thread = MOST_COUNT // (widest.threads * requirements.horizon)
@@ -304,10 +290,7 @@ def check_fits(requirements: LaunchRequirements, device: Device, what: str) -> N
 
 
 def block_size(plan: Plan, devices: tuple[Device, ...]) -> int:
-    """How many runs a block holds: about 0.1 s of work.
-
-    They are whole waves, if the results are not too large.
-    """
+    """How many runs a block holds: about 0.1 s of work, in whole waves if results are small."""
     device = min(devices, key=lambda candidate: candidate.free)
     arms = plan.environment.arms
     shape = max(
