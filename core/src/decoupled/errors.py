@@ -101,9 +101,7 @@ class FeedbackError(DecoupledError, LookupError):
 
 
 class ReentryError(DecoupledError, RuntimeError):
-    """A call in the middle of another call of the same object.
-
-    It comes from a signal handler, a finalizer or a callback.
+    """A call inside another of the same object, by a signal handler, finalizer or callback.
 
     It would wait forever. Nothing has changed, and the other call continues once the handler
     returns.
@@ -225,9 +223,7 @@ class Message(str):
 
 
 def reworded(error: Exception, *, argument: str | None = None, remedy: str | None = None) -> str:
-    """The message of an error, for other readers.
-
-    It has another name of the argument, or another remedy.
+    """An error's message with another argument name or another remedy.
 
     A message without parts stays as it is.
 

@@ -80,9 +80,7 @@ class Series(NamedTuple):
 
 
 def styles(labels: Sequence[str]) -> list[int]:
-    """The number of each policy's colour, by its label or name.
-
-    The names in `NAMES` have the same colour in every figure.
+    """The number of each policy's colour by its label or name, the same for those in `NAMES`.
 
     A variant has the colour of its policy, unless the policy or another variant before it is there
     too.
@@ -282,10 +280,7 @@ def _label_logs(axis: Any) -> None:
 
 
 def _lowest(series: Series) -> float:
-    """The lowest end of a curve or of a point's interval.
-
-    A band may be cut, because it is only a spread.
-    """
+    """The lowest end of a curve or of a point's interval; a band may be cut, being a spread."""
     low = series.ends[0] if series.kind == "points" and series.band is not None else series.y
     return float(np.nanmin(low))
 

@@ -23,9 +23,7 @@ _entries: dict[type, Entries] = {}
 
 
 class Baselines:
-    """What the update of a decision needs of the state in which it was made.
-
-    An example are the baselines of its arms.
+    """What an update needs of the state its decision was made in, such as its arms' baselines.
 
     Feedback may be late, and the state then is another one. So what the update reads is kept with a
     pending decision, and written back before its update. A policy that needs this returns one such
@@ -100,9 +98,7 @@ class Baselines:
         self.write(state, np.empty(0, np.int64), np.empty(0))
 
     def recall_law(self, state: State, places: Ints, chances: Floats, *, is_same: bool) -> None:
-        """Write a late decision's law of exploration to where `update` reads it.
-
-        This is for policies whose decisions keep their law.
+        """Write a late decision's law of exploration, if it keeps one, to where `update` reads it.
 
         The update computes the baselines from it, in the state in which the feedback arrives. Arms
         that the decision could not choose are charged the loss.
@@ -142,10 +138,7 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
 
     @property
     def params_type(self) -> Any:
-        """The type of the named tuple that `params` returns.
-
-        The compiled functions are registered under it.
-        """
+        """The type of the named tuple that `params` returns, to which compiled functions belong."""
         raise NotImplementedError
 
     @property
@@ -228,9 +221,7 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
         return (cls(),)
 
     def at(self, arms: int) -> Self:
-        """The same policy in its form for a number of arms.
-
-        A form may have other rows and other code.
+        """The same policy in its form for a number of arms, perhaps with other rows and code.
 
         Learners and simulations run this form; it may change when arms are added or retired.
         Learned rows keep their values if the new form has rows of the same name.
@@ -281,10 +272,7 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
 
     @property
     def keyed_in_place(self) -> bool:
-        """Whether the arrays of `keyed` are those of the state.
-
-        Then they stay true when it changes.
-        """
+        """Whether the arrays of `keyed` are those of the state, so that they change with it."""
         return False
 
     def rung_weights(self, state: State) -> dict[str, float]:
@@ -296,9 +284,7 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
         return {}
 
     def estimates(self, state: State) -> Floats:
-        """What the policy has learned about each arm.
-
-        That is the sum of its loss estimates, unless overridden.
+        """What the policy learned about each arm: its summed loss estimates, unless overridden.
 
         Args:
             state: the state of the running policy.

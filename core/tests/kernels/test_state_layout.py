@@ -101,6 +101,28 @@ def test_the_places_of_a_contextual_ladder_are_those_of_every_layout(
     assert {name: getattr(S, name) - S.pooled_round for name in own} == own
 
 
+@pytest.mark.parametrize("numbers", [1, 3])
+def test_the_places_of_a_context_s_numbers_are_those_of_the_layout(numbers: int) -> None:
+    names = contextual_state.layout_for(numbers, 0).all_scalars
+    at = {name: place for place, name in enumerate(names)}
+    kinds = {
+        "given": contextual_state.AS_GIVEN,
+        "scaled": contextual_state.SCALED,
+        "seen": contextual_state.TIMES_SEEN,
+        "mean": contextual_state.MEAN,
+        "deviation": contextual_state.DEVIATION,
+    }
+    for number in range(numbers):
+        for name, kind in kinds.items():
+            place = contextual_state.number_at(kind, number, numbers)
+            assert place == at[f"number_{name}_{number}"], name
+        assert contextual_state.recent_at(number, numbers) == at[f"number_recent_{number}_0"]
+    assert contextual_state.steps_at(numbers) == at["linear_step_0"]
+    assert contextual_state.ranked_at(numbers) == at["number_ranked_0"]
+    assert contextual_state.explained_at(numbers) == at["vector_explained"]
+    assert contextual_state.end_of_names(numbers) == len(names)
+
+
 def test_another_form_forgets_the_same_rows_which_have_other_places_there() -> None:
     before = LAYOUT._replace(forgets=Forgets(discount=0.5, fading=("means", "pace")))
     after = before._replace(scalars=("more", "pace"), floats=("more_sums", "sums", "means"))

@@ -1,7 +1,4 @@
-"""Helpers that packages built on this one share.
-
-They check numbers and names, write files whole, and import optional packages.
-"""
+"""Helpers for packages built on this one: checks, names, whole files, optional imports."""
 
 from .lazy import attach
 

@@ -1,7 +1,4 @@
-"""Optional dependencies: what each extra brings.
-
-If a package is missing, the error names its extra.
-"""
+"""Optional dependencies: what each extra brings, and an error that names a missing one's extra."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -68,10 +68,7 @@ def replacing(
 
 
 def remove_abandoned(folder: Path, name: str | None = None) -> None:
-    """Remove the unfinished files of killed processes.
-
-    These are the files that were to become the file `name`, or any if it is None.
-    """
+    """Remove unfinished files of killed processes, for the file `name` or any if it is None."""
     target = ".+" if name is None else re.escape(name)
     pattern = re.compile(rf"{re.escape(TEMPORARY)}{target}\.[0-9a-f]{{16}}")
     with suppress(OSError), os.scandir(folder) as entries:
@@ -121,9 +118,7 @@ def with_checksum(body: bytes) -> bytes:
 
 
 def read_with_checksum(path: str | os.PathLike[str]) -> bytes | None:
-    """The body of a file that begins with its checksum.
-
-    It is None if the file is missing, truncated or altered.
+    """The body of a file that begins with its checksum; None if it is missing, cut or altered.
 
     >>> read_with_checksum("no such file") is None
     True

@@ -1,7 +1,4 @@
-"""The names of experiments, tenants and tags.
-
-One rule makes each of them fit for a segment of a path, a label and a file name.
-"""
+"""The names of experiments, tenants and tags, by one rule: fit for URLs, labels and files."""
 
 import re
 from collections.abc import Sequence

@@ -76,9 +76,7 @@ class Description:
 
     @property
     def label(self) -> str:
-        """A short name for tables and figures.
-
-        It is the name, with the parameters that differ from their defaults.
+        """The name, with the parameters that differ from their defaults.
 
         >>> import decoupled as dc
         >>> dc.FTPL().label, dc.FTPL(c=4).label
@@ -97,9 +95,7 @@ class Description:
         return changed
 
     def to_dict(self) -> dict[str, Any]:
-        """The name and every parameter as plain values.
-
-        Those at their defaults are there too, which `print` may leave out.
+        """The name and every parameter as plain values, also those at their defaults.
 
         >>> import decoupled as dc
         >>> dc.TsallisINF().to_dict()["solver"]

@@ -1,7 +1,4 @@
-"""One reader of tables in files, for logs, losses and contexts.
-
-It reads CSV with NumPy alone, and Parquet with pyarrow.
-"""
+"""One reader of logs, losses and contexts: CSV with NumPy alone, Parquet with pyarrow."""
 
 import csv
 from collections.abc import Iterable, Sequence
@@ -144,9 +141,7 @@ def as_column(column: Any) -> Any:
 
 
 def as_numbers(cells: Sequence[str]) -> Floats | int:
-    """The cells of a CSV file as numbers, and the row of the first cell that is a word.
-
-    A missing cell is NaN.
+    """The cells of a CSV file as numbers, NaN if missing, and the row of the first word.
 
     >>> as_numbers(("0.5", "", "True")), as_numbers(("0.5", "high"))
     (array([0.5, nan, 1. ]), 1)
@@ -161,10 +156,7 @@ def as_numbers(cells: Sequence[str]) -> Floats | int:
 
 
 def _number(cell: str) -> float | None:
-    """What a cell means as a number.
-
-    It is NaN if it is missing, 1 or 0 for a truth value, and None for a word.
-    """
+    """A cell as a number: NaN if missing, 1 or 0 for a truth value, None for a word."""
     if cell in _BOOLEANS:
         return float(_BOOLEANS[cell])
     if cell.strip() in MISSING_WORDS:
@@ -177,9 +169,7 @@ def _number(cell: str) -> float | None:
 
 
 def as_values(cells: Iterable[Any]) -> list[Any]:
-    """The cells of a CSV file as truth values, numbers or texts, whichever they all are.
-
-    A missing cell is None.
+    """The cells of a CSV file as truth values, numbers or texts, with None for a missing one.
 
     >>> as_values(("3", "", "4")), as_values(("True", "False")), as_values(("law", "3"))
     ([3.0, None, 4.0], [True, False], ['law', '3'])

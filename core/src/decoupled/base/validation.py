@@ -63,10 +63,7 @@ def is_missing(value: object) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a real number or a boolean.
-
-    Very large numbers, NaN and infinities are real numbers, too.
-    """
+    """Whether a value is a boolean or a real number, be it very large, infinite or NaN."""
     return isinstance(value, Real) or as_loss(value) is not None
 
 

@@ -1,7 +1,4 @@
-"""Embeddings and texts as a few numbers, by a fixed projection.
-
-A contextual policy can learn from these numbers of a prompt.
-"""
+"""Embeddings and texts as a few numbers for contextual policies, by a fixed projection."""
 
 from functools import cache
 from hashlib import shake_128

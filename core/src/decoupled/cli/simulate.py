@@ -109,7 +109,8 @@ def _seconds_a_round(plan: Plan, policy: int, budget: float = 0.2) -> float:
     rounds = min(plan.horizon, 1_000)
     arguments = (plan.policies[policy], plan.environment, rounds, np.array([rounds]), plan.seed)
     run_block(*arguments, range(1), traffic=plan.traffic)  # compile
-    start, runs = time.perf_counter(), 0
+    start = time.perf_counter()
+    runs = 0
     while time.perf_counter() - start < budget:
         run_block(*arguments, range(runs, runs + 1), traffic=plan.traffic)
         runs += 1
@@ -133,10 +134,7 @@ def _seconds_on_device(plan: Plan, policy: int) -> float:
 
 @contextmanager
 def dask_executor(address: str | None) -> Iterator[tuple[Executor | None, int | None]]:
-    """The executor of a Dask cluster and its number of threads.
-
-    Both are None without an address.
-    """
+    """The executor of a Dask cluster and its number of threads, None without an address."""
     if address is None:
         yield None, None
         return

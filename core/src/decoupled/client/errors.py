@@ -31,7 +31,8 @@ class ServiceError(DecoupledError):
 
     def __init_subclass__(cls, status: int | None = None, title: str | None = None) -> None:
         super().__init_subclass__()
-        cls.status, cls.title = status or cls.status, title or cls.title
+        cls.status = status or cls.status
+        cls.title = title or cls.title
 
 
 class BadRequest(ServiceError, status=400, title="Bad request"):  # noqa: N818 - named as in HTTP
@@ -128,10 +129,7 @@ class Loading(ServiceError, status=503, title="Loading"):  # noqa: N818
 
 
 class NotCompiled(ServiceError, title="Compilation failed"):  # noqa: N818
-    """The policy of an experiment does not compile on this machine.
-
-    So the experiment can neither decide nor learn.
-    """
+    """The experiment's policy does not compile here, so it can neither decide nor learn."""
 
 
 class ReplayError(ServiceError, title="The log does not replay"):
@@ -197,9 +195,7 @@ class Unreachable(ServiceError, status=503, title="The service cannot be reached
 
 
 class Undelivered(NamedTuple):
-    """Feedback to deliver.
-
-    It is the loss or the reward of the arm that a decision explored, or a preference.
+    """Feedback to deliver: a loss or reward of an explored arm, or a preference.
 
     Attributes:
         decision: the id of the decision.

@@ -108,7 +108,8 @@ class CompileWait:
     """Waits while the service compiles a policy, and notifies the caller of the reason once."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint, self._notified = endpoint, False
+        self._endpoint = endpoint
+        self._notified = False
         self._deadline = time.monotonic() + endpoint.retries.compiling
 
     def over(self) -> bool:
@@ -116,10 +117,7 @@ class CompileWait:
         return time.monotonic() >= self._deadline
 
     def pause(self, seconds: float, reason: str) -> float:
-        """Seconds to wait: those that the service asks for, and some more at random.
-
-        So clients do not all return at once.
-        """
+        """Seconds to wait: the service's, and some at random so that clients spread out."""
         if not self._notified:
             self._endpoint.notify(reason)
             self._notified = True
@@ -148,7 +146,8 @@ def send(request: ApiRequest, endpoint: Endpoint) -> Exchange[httpx.Response]:
         if isinstance(reply, httpx.Response):
             if reply.is_success:
                 return reply
-            error, seconds = _error(reply, endpoint), retry_after(reply)
+            error = _error(reply, endpoint)
+            seconds = retry_after(reply)
             error = identified(error, reply.headers.get(REQUEST_ID) or request_id)
             if reply.status_code not in TEMPORARY:
                 raise error

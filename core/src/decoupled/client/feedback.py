@@ -1,7 +1,4 @@
-"""Feedback, which waits in an outbox until it is delivered.
-
-It is checked before it is sent, and sent in batches.
-"""
+"""Feedback: checked, kept in an outbox until it is delivered, and sent in batches."""
 
 import hashlib
 import json
@@ -71,9 +68,7 @@ class Outbox:
         return [item for _, _, item in sorted(dated_items)]
 
     def add(self, item: Undelivered) -> None:
-        """Keep an item.
-
-        If the outbox has a folder, the item is flushed to disk before this returns.
+        """Keep an item; with a folder, it is flushed to disk before this returns.
 
         Two different losses for one decision cannot both be right: the second raises, and the first
         is kept.
@@ -139,12 +134,8 @@ def _read(file: Path) -> Undelivered:
 
 BATCH = 500  # the most items in one request
 Outcome: TypeAlias = RemoteDecision | ServiceError
-NOT_DELIVERED = (
-    Unreachable,
-    StoreError,
-    Compiling,
-    TooMany,
-)  # errors after which to send feedback again
+# Errors after which to send feedback again.
+NOT_DELIVERED = (Unreachable, StoreError, Compiling, TooMany)
 
 
 def checked_item(item: Undelivered) -> Undelivered:

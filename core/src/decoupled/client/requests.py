@@ -209,7 +209,8 @@ class Operations:
     """The operations, each as an exchange that either client can run."""
 
     def __init__(self, endpoint: Endpoint, outbox: Outbox | None) -> None:
-        self._endpoint, self._outbox = endpoint, outbox
+        self._endpoint = endpoint
+        self._outbox = outbox
 
     def json(self, request: ApiRequest) -> Exchange[Any]:
         """A request whose answer is JSON."""
@@ -313,10 +314,7 @@ def _by_text(by_arm: Mapping[Any, float]) -> dict[str, float]:
 
 
 def _body(fields: Json, options: Mapping[str, Any], option_names: frozenset[str]) -> Json:
-    """These fields and options, as JSON takes them, without those that are None.
-
-    The service has a default for everything else.
-    """
+    """These fields and options as JSON, without those that are None: the service has defaults."""
     for name in options:
         if name not in option_names:
             raise TypeError(

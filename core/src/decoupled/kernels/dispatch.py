@@ -186,10 +186,7 @@ def _update(params: Any, state: Any, arm: Any, weight: Any, loss: Any) -> Any:
 
 
 class Entries(NamedTuple):
-    """The calls a learner makes.
-
-    They take flat arrays, because a named tuple costs a microsecond a call.
-    """
+    """The calls a learner makes, with flat arrays: a named tuple costs a microsecond a call."""
 
     init: Callable[[Floats, Floats, Floats, Ints], None]
     decide: Callable[[Floats, Floats, Floats, Ints, Words], tuple[int, int, float, float]]
@@ -214,10 +211,7 @@ def bound(entries: Entries, values: Floats, state: State, stream: Words) -> Call
 
 
 def entries(params: Any) -> Entries:
-    """The entry points for one type of parameter tuple.
-
-    They are those that the package ships, or compiled ones.
-    """
+    """The entry points for a parameter type: shipped ones, or compiled on first use."""
     functions = _functions[params]
     if not jit_disabled() and is_ours(params, *functions) and load.allow_shipped(params, functions):
         shipped: Any = [load.function(step, params) for step in Entries._fields]
@@ -261,7 +255,7 @@ def compiled_entries(params: Any) -> Entries:
     # `make_name_unique`.
     for entry in calls:
         entry.__qualname__ = f"{entry.__name__}.{params.__module__}.{params.__qualname__}"
-    translated: Any = [translate(entry, keep, counting=False, inline=False) for entry in calls]
+    translated: Any = [translate(entry, keep=keep, counting=False, inline=False) for entry in calls]
     # Called with every decision: Numba's own object is faster than the wrapper.
     return Entries(*(getattr(entry, "dispatcher", entry) for entry in translated))
 

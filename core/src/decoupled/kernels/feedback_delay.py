@@ -99,31 +99,46 @@ def clear(queue: FeedbackQueue) -> None:
 
 
 @compiled
-def _copy(state: State, queue: FeedbackQueue, slot: int, keep: bool) -> None:
-    """Keep what the update of a decision will need of the state, or write it back for it."""
-    kept, arms = queue.kept, state.floats.shape[1]
-    scalars, floats, ints = kept[0], kept[1], kept[2]
+def _keep(state: State, queue: FeedbackQueue, slot: int) -> None:
+    """Keep what the update of a decision will need of the state."""
+    kept = queue.kept
+    arms = state.floats.shape[1]
+    first_row = _HEAD + kept[0]
+    end_of_rows = first_row + kept[1]
     column = OWN_FLOATS
-    for place in kept[_HEAD : _HEAD + scalars]:
-        if keep:
-            queue.floats[slot, column] = state.scalars[place]
-        else:
-            state.scalars[place] = queue.floats[slot, column]
+    for place in kept[_HEAD:first_row]:
+        queue.floats[slot, column] = state.scalars[place]
         column += 1
-    for place in kept[_HEAD + scalars : _HEAD + scalars + floats]:
+    for row in kept[first_row:end_of_rows]:
         for arm in range(arms):
-            if keep:
-                queue.floats[slot, column + arm] = state.floats[place, arm]
-            else:
-                state.floats[place, arm] = queue.floats[slot, column + arm]
+            queue.floats[slot, column + arm] = state.floats[row, arm]
         column += arms
     column = OWN_INTS
-    for place in kept[_HEAD + scalars + floats : _HEAD + scalars + floats + ints]:
+    for row in kept[end_of_rows : end_of_rows + kept[2]]:
         for arm in range(arms):
-            if keep:
-                queue.ints[slot, column + arm] = state.ints[place, arm]
-            else:
-                state.ints[place, arm] = queue.ints[slot, column + arm]
+            queue.ints[slot, column + arm] = state.ints[row, arm]
+        column += arms
+
+
+@compiled
+def _restore(state: State, queue: FeedbackQueue, slot: int) -> None:
+    """Write back what the update of a decision needs of the state in which it was made."""
+    kept = queue.kept
+    arms = state.floats.shape[1]
+    first_row = _HEAD + kept[0]
+    end_of_rows = first_row + kept[1]
+    column = OWN_FLOATS
+    for place in kept[_HEAD:first_row]:
+        state.scalars[place] = queue.floats[slot, column]
+        column += 1
+    for row in kept[first_row:end_of_rows]:
+        for arm in range(arms):
+            state.floats[row, arm] = queue.floats[slot, column + arm]
+        column += arms
+    column = OWN_INTS
+    for row in kept[end_of_rows : end_of_rows + kept[2]]:
+        for arm in range(arms):
+            state.ints[row, arm] = queue.ints[slot, column + arm]
         column += arms
 
 
@@ -132,7 +147,9 @@ def _enqueue(
     state: State, queue: FeedbackQueue, t: int, arm: int, weight: float, loss: float
 ) -> None:
     """Put the decision of round t into the list of the round in which its feedback arrives."""
-    rules, key, ints = queue.rules, queue.key, queue.ints
+    rules = queue.rules
+    key = queue.key
+    ints = queue.ints
     slots = ints.shape[0]
     slot = t % slots
     if is_lost(rules, key, t):
@@ -145,7 +162,7 @@ def _enqueue(
     queue.floats[slot, _LOSS] = loss
     ints[slot, _ARM] = arm
     ints[slot, _NEXT] = _NOBODY
-    _copy(state, queue, slot, True)
+    _keep(state, queue, slot)
     if ints[arrival, _LAST] == _NOBODY:
         ints[arrival, _FIRST] = slot
     else:
@@ -172,7 +189,7 @@ def _queue_feedback(
     ints[arrivals, _FIRST] = _NOBODY
     ints[arrivals, _LAST] = _NOBODY
     while slot != _NOBODY:
-        _copy(state, queue, slot, False)
+        _restore(state, queue, slot)
         explored = ints[slot, _ARM]
         update(params, state, explored, queue.floats[slot, _WEIGHT], queue.floats[slot, _LOSS])
         slot = ints[slot, _NEXT]

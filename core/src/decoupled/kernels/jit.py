@@ -149,9 +149,9 @@ UNUSED_FOR = 30 * 24 * 3600.0  # seconds after which the cache folder of another
 
 @cache
 def cache_folder() -> str | None:
-    """The folder for machine code, in `NUMBA_CACHE_DIR` or the user's cache folder.
+    """The folder for machine code, or None if none is writable or files cannot be locked.
 
-    None if no folder is writable or files cannot be locked.
+    It is in `NUMBA_CACHE_DIR` or the user's cache folder.
     """
     if fcntl is None:
         return None
@@ -239,7 +239,7 @@ def compiled_apart(function: Function) -> Function:
     return translate(function, keep=is_ours(function), counting=False, inline=False)
 
 
-def translate(function: Function, keep: bool, counting: bool, inline: bool = True) -> Function:
+def translate(function: Function, *, keep: bool, counting: bool, inline: bool = True) -> Function:
     """Compile a function on first use, with reference `counting` or without.
 
     `keep` caches the code on disk.
@@ -280,10 +280,7 @@ def kept_in(folder: str, jit: Callable[[Any], Any], function: Callable[..., obje
 
 
 def add_functions(registry: dict[type, Any], params: type, functions: Any, owner: str) -> None:
-    """Register compiled functions under a parameter type.
-
-    The type belongs to one policy or adversary only.
-    """
+    """Register compiled functions under a parameter type of their own."""
     if registry.setdefault(params, functions) != functions:
         raise ParameterError(
             f"params_type = {params.__module__}.{params.__qualname__}: "

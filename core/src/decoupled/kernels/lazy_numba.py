@@ -68,9 +68,8 @@ def is_loaded() -> bool:
 
 def jit_disabled() -> bool:
     """Whether Numba's own setting disables compilation, so that functions stay plain Python."""
-    settings = getattr(
-        sys.modules.get("numba"), "config", None
-    )  # also None while another thread loads it
+    # Also None while another thread loads it.
+    settings = getattr(sys.modules.get("numba"), "config", None)
     if settings is not None:
         return bool(settings.DISABLE_JIT)
     return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
@@ -153,10 +152,7 @@ OPEN = float("nan")  # marks a parameter that is not a constant
 
 
 def common_values(params: Any, names: tuple[str, ...]) -> tuple[float, ...]:
-    """The value of each parameter in `names` that has a common value.
-
-    The others have `OPEN`.
-    """
+    """The value of each parameter in `names` that has a common value, and `OPEN` for the others."""
     named = zip(params._fields, params, strict=True)
     return tuple(value if name in names and value in COMMON else OPEN for name, value in named)
 

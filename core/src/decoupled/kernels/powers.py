@@ -11,10 +11,7 @@ from .jit import compiled
 
 @compiled
 def power(excess: float, exponent: float) -> float:
-    """Compute (1 + excess) ** exponent for excess >= 0.
-
-    It is accurate even for a small excess and a large exponent.
-    """
+    """(1 + excess) ** exponent for excess >= 0, also for a small excess and a large exponent."""
     if exponent == 3.0:
         return (1.0 + excess) * (1.0 + excess) * (1.0 + excess)
     if exponent == 2.0:
@@ -24,10 +21,7 @@ def power(excess: float, exponent: float) -> float:
 
 @compiled
 def inverse_power(excess: float, exponent: float) -> float:
-    """Compute (1 + excess) ** -exponent for excess >= 0.
-
-    It is accurate even for a small excess and a large exponent.
-    """
+    """(1 + excess) ** -exponent for excess >= 0, also for a small excess and a large exponent."""
     if exponent == 3.0:
         inverse = 1.0 / (1.0 + excess)
         return inverse * inverse * inverse

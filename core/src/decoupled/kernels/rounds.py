@@ -109,7 +109,10 @@ def play_rounds(run: Run) -> None:
     Against an adversary, `regret` is the loss suffered so far until `against_best` has found the
     best arm.
     """
-    params, state, world, feedback = run.params, run.state, run.world, run.feedback
+    params = run.params
+    state = run.state
+    world = run.world
+    feedback = run.feedback
     checkpoints = run.checkpoints
     init(params, state)
     clear_feedback(feedback)
@@ -136,14 +139,13 @@ def play_rounds(run: Run) -> None:
 
 @compiled
 def against_best(checkpoints: Ints, arm_losses: Floats, suffered: Floats) -> bool:
-    """Turn `suffered` into regret against the best arm of the whole run.
-
-    That arm is known only at the end.
+    """Turn `suffered` into regret against the best arm of the run, known only at its end.
 
     Return whether every arm's losses were in [0, 1], since a user's adversary may break that rule.
     """
     last = len(checkpoints) - 1
-    best, within = 0, True
+    best = 0
+    within = True
     for arm in range(arm_losses.shape[1]):
         if arm_losses[last, arm] < arm_losses[last, best]:
             best = arm

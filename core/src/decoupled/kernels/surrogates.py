@@ -25,7 +25,9 @@ def surrogates(
     its number.
     """
     lowest = ranked[0]
-    done, ties = 0, 0  # most often there are no ties, so they are only counted here
+    # Most often there are no ties, so they are only counted here.
+    done = 0
+    ties = 0
     if exponent == 2.0:
         # Divisions dominate a round with many arms, and one serves two: 1/x = y * (1 / (x * y)). At
         # 256 arms this makes a round a fifth faster.
@@ -50,9 +52,11 @@ def surrogates(
 @compiled
 def share_ties(ranked: Floats, shares: Floats) -> None:
     """Give arms with equal estimates the mean of their shares."""
-    first, arms = 0, len(ranked)
+    first = 0
+    arms = len(ranked)
     while first < arms:
-        end, tied_share = first, 0.0
+        end = first
+        tied_share = 0.0
         while end < arms and ranked[end] == ranked[first]:
             tied_share += shares[end]
             end += 1

@@ -77,15 +77,17 @@ def survival(excess: float, alpha: float, frechet: bool) -> float:
 
 @compiled
 def _add_law(
-    shifts: Floats, alpha: float, frechet: bool, at: Grid, hazards: Floats, law: Floats
+    shifts: Floats, alpha: float, frechet: bool, nodes: Grid, hazards: Floats, law: Floats
 ) -> None:
-    for node in range(len(at.above)):
-        share = at.weights[node] * fill_hazards(at.above[node], shifts, alpha, frechet, hazards)
+    for node in range(len(nodes.above)):
+        share = nodes.weights[node] * fill_hazards(
+            nodes.above[node], shifts, alpha, frechet, hazards
+        )
         for i in range(len(shifts)):
             law[i] += share * hazards[i]
     for i in range(len(shifts)):
         # Past the last panel another arm's draw changes this tail by less than one part in 10^8.
-        law[i] += survival(at.last + shifts[i], alpha, frechet)
+        law[i] += survival(nodes.last + shifts[i], alpha, frechet)
 
 
 def winner_law(shifts: Floats, alpha: float, frechet: bool) -> Floats:

@@ -79,9 +79,8 @@ class NativeFunction:
 
     def __call__(self, *arguments: Any) -> Any:
         """Fill a block, call the function, and read the results."""
-        flat = list(
-            flattened(arguments)
-        )  # the block points into these, so they must outlive the call
+        # The block points into these, so they must outlive the call.
+        flat = list(flattened(arguments))
         block = self._filled(flat)
         if self.call(block.address):
             raise _failed(self.__name__)

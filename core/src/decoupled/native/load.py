@@ -65,11 +65,8 @@ def _flags(cpuinfo: Path) -> frozenset[str]:
 
 
 ROOT = Path(__file__).resolve().parents[1]
-COMPILED = (
-    "kernels",
-    "policies",
-    "environments",
-)  # the folders whose machine code other folders use
+# The folders whose machine code other folders use.
+COMPILED = ("kernels", "policies", "environments")
 
 
 @cache

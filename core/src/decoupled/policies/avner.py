@@ -38,7 +38,8 @@ def learning_rate(params: Params, state: State) -> float:
 @compiled
 def mix(mixing: float, state: State) -> None:
     """Mix w with the uniform law; p is the square root of the result."""
-    exploit, explore = state.floats[R.exploit], state.floats[R.explore]
+    exploit = state.floats[R.exploit]
+    explore = state.floats[R.explore]
     kept = (1.0 - mixing) / total(exploit)
     for i in range(len(exploit)):
         exploit[i] = kept * exploit[i] + mixing / len(exploit)

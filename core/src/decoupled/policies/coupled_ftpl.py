@@ -136,11 +136,12 @@ def init(params: Params, state: State) -> None:
 
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """Draw the perturbed leader, and estimate 1/w from the same state.
+    """Draw the perturbed leader.
 
-    So feedback may be late.
+    The estimate of 1/w comes from the same state, so that feedback may be late.
     """
-    ranked, eta = state.floats[R.ranked], state.scalars[S.eta]
+    ranked = state.floats[R.ranked]
+    eta = state.scalars[S.eta]
     pareto = params.pareto > 0.0
     if pareto:
         rank = pareto_leader(ranked, eta, params.alpha, stream)

@@ -33,33 +33,39 @@ class Params(NamedTuple):
 
 
 @compiled
-def fill(state: State) -> None:
-    """Fill the law from the excess, w = (1 + gap + x) ** -2, up to its sum."""
-    floats, scalars = state.floats, state.scalars
+def scale_gaps(params: Params, state: State) -> None:
+    """Compute eta_t, and fill the gaps times eta_t / 2."""
+    scalars = state.scalars
+    eta = params.c / math.sqrt(scalars[ROUND])
+    scalars[S.eta] = eta
+    fill_gaps(state.floats[R.estimates], 0.5 * eta, state.floats[R.gaps])
+
+
+@compiled
+def fill_law(state: State) -> None:
+    """Fill the law from the excess, w = (1 + gap + excess) ** -2, up to its sum."""
+    floats = state.floats
+    scalars = state.scalars
     two_powers(floats[R.gaps], scalars[S.excess], 2.0, 3.0, floats[R.weights], floats[R.slopes])
     scalars[S.weight_sum] = total(floats[R.weights])
 
 
 @compiled
-def refresh(params: Params, state: State, saved: bool) -> None:
-    """Solve for the weights by Newton from the last excess, and set the baselines.
+def solve(state: State) -> None:
+    """Solve for the weights by Newton's method from the last excess."""
+    floats = state.floats
+    scalars = state.scalars
+    scalars[S.excess], scalars[S.steps] = tsallis_excess(
+        floats[R.gaps], scalars[S.excess], 2.0, floats[R.weights], floats[R.slopes]
+    )
+    fill_law(state)
 
-    The baselines are those of decisions in this state.
 
-    A `saved` excess that already solves the equation is kept, so that loading a state changes no
-    bit of the weights.
-    """
-    floats, scalars = state.floats, state.scalars
-    eta = params.c / math.sqrt(scalars[ROUND])
-    scalars[S.eta] = eta
-    fill_gaps(floats[R.estimates], 0.5 * eta, floats[R.gaps])
-    if saved:
-        fill(state)
-    if not saved or abs(scalars[S.weight_sum] - 1.0) > SOLVED:
-        scalars[S.excess], scalars[S.steps] = tsallis_excess(
-            floats[R.gaps], scalars[S.excess], 2.0, floats[R.weights], floats[R.slopes]
-        )
-        fill(state)
+@compiled
+def fill_baselines(params: Params, state: State) -> None:
+    """Fill the baselines of decisions in this state."""
+    floats = state.floats
+    scalars = state.scalars
     least = scalars[S.eta] * scalars[S.eta] * scalars[S.weight_sum]
     for i in range(floats.shape[1]):
         floats[R.baseline, i] = params.baseline if floats[R.weights, i] >= least else 0.0
@@ -67,8 +73,17 @@ def refresh(params: Params, state: State, saved: bool) -> None:
 
 @compiled
 def init(params: Params, state: State) -> None:
-    """Compute the law and the baselines."""
-    refresh(params, state, True)
+    """Compute the law and the baselines.
+
+    An excess that already solves the equation is kept, so that loading a state changes no bit of
+    the weights.
+    """
+    scale_gaps(params, state)
+    fill_law(state)
+    is_solved = abs(state.scalars[S.weight_sum] - 1.0) <= SOLVED
+    if not is_solved:
+        solve(state)
+    fill_baselines(params, state)
 
 
 @compiled
@@ -85,7 +100,9 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
     if params.baseline > 0.0:
         for i in range(floats.shape[1]):
             floats[R.estimates, i] += floats[R.baseline, i]
-    refresh(params, state, False)
+    scale_gaps(params, state)
+    solve(state)
+    fill_baselines(params, state)
 
 
 @dataclass(frozen=True)
@@ -94,8 +111,8 @@ class CoupledTsallisINF(Policy):
 
     With $\hat L$ the summed loss estimates and $\eta_t = c / \sqrt{t}$, each round
 
-    - plays $I_t \sim w$, with $w_i = 4 (\eta_t (\hat L_i - x))^{-2}$ and $x$ such that $\sum_i w_i
-      = 1$;
+    - plays $I_t \sim w$, with $w_i = 4 (\eta_t (\hat L_i - \lambda))^{-2}$ and $\lambda$ such that
+      $\sum_i w_i = 1$;
     - learns $\hat L_i \leftarrow \hat L_i + 1[I_t = i] (\ell - b_i) / w_i + b_i$ for every arm $i$,
       where $\ell$ is the loss seen.
 

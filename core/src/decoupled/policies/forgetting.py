@@ -26,9 +26,7 @@ DEFAULT_PERIOD = 1000
 
 @dataclass(frozen=True)
 class Forgetting(Policy):
-    r"""A policy that forgets, so that it can follow a drifting environment.
-
-    It forgets by restarts or by a discount.
+    r"""A policy that forgets, by restarts or by a discount, so that it can follow a drift.
 
     With a `period`, the policy restarts after that many observations: it forgets everything and is
     in round 1 again. Within a period its guarantees hold: over $P$ periods of length $T / P$ its
@@ -154,7 +152,8 @@ class Forgetting(Policy):
 
     def _fading(self) -> tuple[str, ...]:
         """What a discount shrinks, by name; nothing if a discount does not suit the policy."""
-        names, layout = self.policy.fading, self.policy.layout
+        names = self.policy.fading
+        layout = self.policy.layout
         if names is None:
             names = layout.learned if layout.learned == (self.policy.cumulative,) else ()
         rows = tuple(name for name in names if name in layout.floats)

@@ -50,10 +50,7 @@ class Params(NamedTuple):
 
 @compiled
 def refresh(params: Params, state: State) -> None:
-    """Compute eta_t = c K^(1/alpha - 1/2) / sqrt(t), then q_t of equation (7) and its sum.
-
-    The surrogates q_t are in rank order.
-    """
+    """Compute eta_t = c K^(1/alpha - 1/2) / sqrt(t), then q_t of (7) in rank order, and its sum."""
     floats = state.floats
     scalars = state.scalars
     eta = scalars[S.scale] / math.sqrt(scalars[ROUND])
@@ -77,24 +74,22 @@ def init(params: Params, state: State) -> None:
 
 @compiled
 def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
-    """Draw the perturbed leader i_t of equation (5), and j_t ~ p_t = q_t / sum q_t of (7).
-
-    These are lines 4 to 6 of algorithm 1.
-    """
+    """Draw i_t of equation (5) and j_t ~ p_t = q_t / sum q_t: lines 4 to 6 of algorithm 1."""
     floats = state.floats
     order = state.ints[N.order]
-    mass = state.scalars[S.surrogate_sum]
+    q_sum = state.scalars[S.surrogate_sum]
     leader = pareto_leader(floats[R.ranked], state.scalars[S.eta], params.alpha, stream)
-    rank = categorical(floats[R.surrogate], mass, stream)
-    share = floats[R.surrogate, rank]
-    return order[leader], order[rank], mass / share, share / mass
+    rank = categorical(floats[R.surrogate], q_sum, stream)
+    q = floats[R.surrogate, rank]
+    propensity = q / q_sum
+    return order[leader], order[rank], q_sum / q, propensity
 
 
 @compiled
 def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
     """Add loss / p_t to the estimate of j_t: line 7 of algorithm 1. Then restore the rank order."""
-    # Section 4.1 says that only the rank of the played arm i_t can change. It is that of the
-    # explored arm j_t, whose estimate moves.
+    # Section 4.1 writes i_t here, but the estimate that moves is that of the explored arm j_t. All
+    # other ranks change by at most one.
     floats = state.floats
     order = state.ints[N.order]
     before = floats[R.estimates, arm]

@@ -61,29 +61,29 @@ def cube_root_less_one(mass: float) -> float:
 
 
 @compiled
-def settle_root(barrier: float, level: float, at: Hybrid, arm: int) -> None:
+def settle_root(barrier: float, level: float, problem: Hybrid, arm: int) -> None:
     """Solve one arm's cubic in closed form.
 
     In z = y * sqrt(3 C / g) / 2 it reads 4 z ** 3 + 3 z = k, and z = sinh(asinh(k) / 3).
     """
-    rate = at.rates[arm]
+    rate = problem.rates[arm]
     scale = math.sqrt(rate / (3.0 * barrier))
-    target = 1.5 * (at.gaps[arm] + level) / (rate * scale)
-    at.roots[arm] = 2.0 * scale * math.sinh(math.asinh(target) / 3.0)
+    target = 1.5 * (problem.gaps[arm] + level) / (rate * scale)
+    problem.roots[arm] = 2.0 * scale * math.sinh(math.asinh(target) / 3.0)
 
 
 @compiled
-def cold_level(barrier: float, at: Hybrid) -> float:
+def cold_level(barrier: float, problem: Hybrid) -> float:
     """Find the level to a few digits by Newton on M(y(s)) from below, and fill its roots."""
     level = barrier  # w <= 1 means C + g_i <= u_i + s for every arm, and u_i = 0 for the leader
     for _ in range(_MOST_COLD_STEPS):
-        for i in range(len(at.gaps)):
-            settle_root(barrier, level, at, i)
-            y = at.roots[i]
-            at.weights[i] = 1.0 / (y * y * y)
-            at.pulls[i] = at.weights[i] / (y * (3.0 * barrier * y * y + at.rates[i]))
-        mass = total(at.weights)
-        move = mass * cube_root_less_one(mass) / total(at.pulls)
+        for i in range(len(problem.gaps)):
+            settle_root(barrier, level, problem, i)
+            y = problem.roots[i]
+            problem.weights[i] = 1.0 / (y * y * y)
+            problem.pulls[i] = problem.weights[i] / (y * (3.0 * barrier * y * y + problem.rates[i]))
+        mass = total(problem.weights)
+        move = mass * cube_root_less_one(mass) / total(problem.pulls)
         if abs(move) <= _NEAR * level:
             break
         level = max(level + move, barrier)
@@ -91,28 +91,28 @@ def cold_level(barrier: float, at: Hybrid) -> float:
 
 
 @compiled
-def linearise(barrier: float, level: float, at: Hybrid) -> None:
+def linearise(barrier: float, level: float, problem: Hybrid) -> None:
     """Compute the Newton move of each root at this level, and its slope in the level."""
-    for i in range(len(at.gaps)):
-        y = at.roots[i]
+    for i in range(len(problem.gaps)):
+        y = problem.roots[i]
         square = y * y
-        steep = 3.0 * barrier * square + at.rates[i]
+        steep = 3.0 * barrier * square + problem.rates[i]
         both = 1.0 / (y * steep)  # one division serves 1 / y and 1 / steep
         inverse = both * steep
         slope = both * y
         weight = inverse * inverse * inverse
         pull = weight * inverse
-        move = slope * (at.gaps[i] + level - y * (barrier * square + at.rates[i]))
-        at.weights[i] = weight
-        at.squares[i] = inverse
-        at.slopes[i] = slope
-        at.moves[i] = move
-        at.pulls[i] = pull * slope
-        at.pulled[i] = pull * move
+        move = slope * (problem.gaps[i] + level - y * (barrier * square + problem.rates[i]))
+        problem.weights[i] = weight
+        problem.squares[i] = inverse
+        problem.slopes[i] = slope
+        problem.moves[i] = move
+        problem.pulls[i] = pull * slope
+        problem.pulled[i] = pull * move
 
 
 @compiled
-def newton_steps(barrier: float, level: float, at: Hybrid) -> tuple[float, int]:
+def newton_steps(barrier: float, level: float, problem: Hybrid) -> tuple[float, int]:
     """Take steps on roots and level together.
 
     Return the level and the number of steps, 0 if they did not converge.
@@ -121,45 +121,47 @@ def newton_steps(barrier: float, level: float, at: Hybrid) -> tuple[float, int]:
     for the new level, and the level is kept above its bound.
     """
     for step in range(1, _MOST_STEPS + 1):
-        linearise(barrier, level, at)
-        mass = total(at.weights)
-        goal = level + (mass * cube_root_less_one(mass) - total(at.pulled)) / total(at.pulls)
+        linearise(barrier, level, problem)
+        mass = total(problem.weights)
+        goal = level + (mass * cube_root_less_one(mass) - total(problem.pulled)) / total(
+            problem.pulls
+        )
         goal = max(goal, barrier)
         rise = goal - level
         level = goal
-        for i in range(len(at.gaps)):
-            move = at.moves[i] + rise * at.slopes[i]
-            at.roots[i] += move
-            change = move * at.squares[i]
-            at.pulled[i] = change * change
-        if total(at.pulled) <= _LAST_STEP * _LAST_STEP and abs(rise) <= _LAST_STEP * level:
+        for i in range(len(problem.gaps)):
+            move = problem.moves[i] + rise * problem.slopes[i]
+            problem.roots[i] += move
+            change = move * problem.squares[i]
+            problem.pulled[i] = change * change
+        if total(problem.pulled) <= _LAST_STEP * _LAST_STEP and abs(rise) <= _LAST_STEP * level:
             return level, step
     return level, 0
 
 
 @compiled
-def fill_powers(at: Hybrid) -> None:
+def fill_powers(problem: Hybrid) -> None:
     """Fill the weights and their powers 2/3 from the roots."""
-    for i in range(len(at.roots)):
-        inverse = 1.0 / at.roots[i]
-        at.squares[i] = inverse * inverse
-        at.weights[i] = inverse * inverse * inverse
+    for i in range(len(problem.roots)):
+        inverse = 1.0 / problem.roots[i]
+        problem.squares[i] = inverse * inverse
+        problem.weights[i] = inverse * inverse * inverse
 
 
 @compiled
-def is_solved(barrier: float, level: float, at: Hybrid) -> bool:
+def is_solved(barrier: float, level: float, problem: Hybrid) -> bool:
     """Whether roots and level already satisfy the conditions, as those of a saved state do."""
-    if not at.roots[0] > 0.0:
+    if not problem.roots[0] > 0.0:
         return False
-    linearise(barrier, level, at)
+    linearise(barrier, level, problem)
     off = 0.0
-    for i in range(len(at.roots)):
-        off = max(off, abs(at.moves[i] * at.squares[i]))
-    return off <= _SOLVED and abs(total(at.weights) - 1.0) <= _SOLVED
+    for i in range(len(problem.roots)):
+        off = max(off, abs(problem.moves[i] * problem.squares[i]))
+    return off <= _SOLVED and abs(total(problem.weights) - 1.0) <= _SOLVED
 
 
 @compiled
-def hybrid_weights(barrier: float, level: float, at: Hybrid) -> tuple[float, int]:
+def hybrid_weights(barrier: float, level: float, problem: Hybrid) -> tuple[float, int]:
     """Solve from the current roots and level.
 
     Start from zero knowledge if the roots are 0 or do not converge.
@@ -169,12 +171,12 @@ def hybrid_weights(barrier: float, level: float, at: Hybrid) -> tuple[float, int
     """
     steps = 0
     for start in range(2):
-        if start > 0 or not at.roots[0] > 0.0:
-            level = cold_level(barrier, at)
-        level, steps = newton_steps(barrier, level, at)
+        if start > 0 or not problem.roots[0] > 0.0:
+            level = cold_level(barrier, problem)
+        level, steps = newton_steps(barrier, level, problem)
         if steps > 0:
             break
-    fill_powers(at)
+    fill_powers(problem)
     return level, steps
 
 
@@ -207,7 +209,7 @@ class Params(NamedTuple):
 
 
 @compiled
-def problem(state: State) -> Hybrid:
+def problem_in(state: State) -> Hybrid:
     """The rows of the state that the solver works on."""
     rows = state.floats
     return Hybrid(
@@ -244,7 +246,7 @@ def solve(params: Params, state: State) -> None:
     """Find the weights by Newton from the last solution, and their sums."""
     scalars = state.scalars
     scalars[S.level], scalars[S.steps] = hybrid_weights(
-        params.barrier, scalars[S.level], problem(state)
+        params.barrier, scalars[S.level], problem_in(state)
     )
     add_up(state)
 
@@ -254,8 +256,8 @@ def init(params: Params, state: State) -> None:
     """Solve for the weights, unless the state already has a solution."""
     pose(params, state)
     # A saved state has its own solution, and loading it must change no bit of the weights.
-    if is_solved(params.barrier, state.scalars[S.level], problem(state)):
-        fill_powers(problem(state))
+    if is_solved(params.barrier, state.scalars[S.level], problem_in(state)):
+        fill_powers(problem_in(state))
         add_up(state)
     else:
         solve(params, state)
@@ -295,7 +297,7 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
     state.floats[R.estimates, arm] += weight * loss
     pose(params, state)
     if loss > 0.0:  # only this arm has moved far: solving its cubic first saves a step or two
-        settle_root(params.barrier, state.scalars[S.level], problem(state), arm)
+        settle_root(params.barrier, state.scalars[S.level], problem_in(state), arm)
     solve(params, state)
 
 

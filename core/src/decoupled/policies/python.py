@@ -42,11 +42,9 @@ class Knowledge:
     random: Callable[[], float]
 
     def __init__(self, names: tuple[str, ...], state: State, random: Callable[[], float]) -> None:
-        self.arms, self.round, self.random = (
-            state.floats.shape[1],
-            int(state.scalars[ROUND]),
-            random,
-        )
+        self.arms = state.floats.shape[1]
+        self.round = int(state.scalars[ROUND])
+        self.random = random
         vars(self).update(zip(names, state.floats, strict=True))
 
     def __getattr__(self, name: str) -> Floats:
@@ -195,10 +193,7 @@ class PythonPolicy(Policy):
 def _checked_laws(
     policy: PythonPolicy, state: State, random: Callable[[], float]
 ) -> tuple[Floats | int, Floats]:
-    """Call `decide`, and check both laws that it returns.
-
-    It may return an arm in place of the law of exploitation.
-    """
+    """Call `decide`, which may return an arm as its first law, and check both laws."""
     name = f"{type(policy).__name__}.decide"
     arms = state.floats.shape[1]
     returned: Any = policy.decide(Knowledge(policy.learned, state, random))

@@ -23,7 +23,8 @@ LAYOUT = Layout(
     learned=("sums", "counts", "seen_at", "duels", "challenger_explored"),
 )
 S, R, N = LAYOUT.places()
-DUELS = 2  # the first row of this square; the square of "challenger_explored" follows
+# The rows of the state's whole numbers, then the square of "duels", then "challenger_explored".
+DUELS = len(LAYOUT.ints)
 
 
 class Params(NamedTuple):
@@ -31,6 +32,18 @@ class Params(NamedTuple):
 
     epsilon: float
     beta: float
+
+
+@compiled
+def duel_row(leader: int) -> int:
+    """The row that counts the duels of a leader with each challenger."""
+    return DUELS + leader
+
+
+@compiled
+def explored_row(leader: int, arms: int) -> int:
+    """The row that counts those of them in which the challenger was explored."""
+    return DUELS + arms + leader
 
 
 @compiled
@@ -60,8 +73,8 @@ def find_challenger(params: Params, state: State) -> None:
     state.scalars[S.challenger] = challenger
     state.scalars[S.next] = leader
     if challenger >= 0:  # a single available arm has no challenger
-        duels = state.ints[DUELS + leader, challenger] + 1  # with this one
-        sampled = state.ints[DUELS + len(counts) + leader, challenger]
+        duels = state.ints[duel_row(leader), challenger] + 1  # with this one
+        sampled = state.ints[explored_row(leader, len(counts)), challenger]
         if sampled <= (1.0 - params.beta) * duels:
             state.scalars[S.next] = challenger
 
@@ -116,24 +129,18 @@ def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float
 
 @compiled
 def count_duel(state: State, arm: int) -> None:
-    """Count the leader's duel with the observed arm.
-
-    If the observed arm is the leader, its duel is with its challenger.
-    """
+    """Count the leader's duel with the observed arm, or with its challenger if it was observed."""
     leader = int(state.scalars[S.leader])
     if arm == leader:
-        state.ints[DUELS + leader, int(state.scalars[S.challenger])] += 1
+        state.ints[duel_row(leader), int(state.scalars[S.challenger])] += 1
     else:
-        state.ints[DUELS + leader, arm] += 1
-        state.ints[DUELS + state.ints.shape[1] + leader, arm] += 1
+        state.ints[duel_row(leader), arm] += 1
+        state.ints[explored_row(leader, state.ints.shape[1]), arm] += 1
 
 
 @compiled
 def last_seen(seen_at: Ints) -> int:
-    """The largest number in `seen_at`.
-
-    It may exceed the number of arms, since arms may have been retired.
-    """
+    """The largest number in `seen_at`; with retired arms it may exceed the number of arms."""
     last = 0
     for when in seen_at:
         last = max(last, when)

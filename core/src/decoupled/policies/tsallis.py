@@ -1,9 +1,9 @@
 """Decoupled Tsallis-INF: the policy that the paper calls FTRL.
 
 With a = 1 / (1 - beta), gaps u and rate = (1 - beta) * eta, the weights are w_i = (1 + rate * u_i +
-x) ** -a, where the excess x solves S(x) = sum_i w_i = 1. It lies in [0, K ** (1/a) - 1] for any
-estimates and is small if a is large, so no digits are lost to rounding. The Lagrange multiplier
-itself would be min(L) - (1 + x) / rate.
+excess) ** -a, where the excess solves S(excess) = sum_i w_i = 1. It lies in [0, K ** (1/a) - 1] for
+any estimates and is small if a is large, so no digits are lost to rounding. The Lagrange multiplier
+lambda itself would be min(L) - (1 + excess) / rate.
 
 SCS, a general conic solver, is there for comparison with Newton's method. With beta in (0, 1) and
 scaled gaps g = eta * u, the weights minimise
@@ -40,39 +40,45 @@ _MOST_STEPS = 200
 
 @compiled
 def two_powers(
-    gaps: Floats, excess: float, a: float, b: float, first: Floats, second: Floats
+    gaps: Floats, excess: float, a: float, b: float, powers_a: Floats, powers_b: Floats
 ) -> None:
-    """Fill (1 + gap + x) ** -a and (1 + gap + x) ** -b."""
+    """Fill (1 + gap + excess) ** -a and (1 + gap + excess) ** -b."""
     done = 0
     if a == 3.0 and (b == 4.0 or b == 2.0):
-        # One division serves two arms, 1/x = y * (1 / (x * y)), and the loop handles four at a
+        # One division serves two arms, 1/u = v * (1 / (u * v)), and the loop handles four at a
         # time: twice as fast.
         half = len(gaps) // 2
         for i in range(half):
-            x = 1.0 + (gaps[i] + excess)
-            y = 1.0 + (gaps[i + half] + excess)
-            both = 1.0 / (x * y)
-            x, y = y * both, x * both  # now the inverses
-            first[i] = x * x * x
-            first[i + half] = y * y * y
-            second[i] = first[i] * x if b == 4.0 else x * x
-            second[i + half] = first[i + half] * y if b == 4.0 else y * y
+            j = i + half
+            first_base = 1.0 + (gaps[i] + excess)
+            second_base = 1.0 + (gaps[j] + excess)
+            both = 1.0 / (first_base * second_base)
+            first_inverse = second_base * both
+            second_inverse = first_base * both
+            powers_a[i] = first_inverse * first_inverse * first_inverse
+            powers_a[j] = second_inverse * second_inverse * second_inverse
+            if b == 4.0:
+                powers_b[i] = powers_a[i] * first_inverse
+                powers_b[j] = powers_a[j] * second_inverse
+            else:
+                powers_b[i] = first_inverse * first_inverse
+                powers_b[j] = second_inverse * second_inverse
         done = 2 * half
     for i in range(done, len(gaps)):
-        first[i] = inverse_power(gaps[i] + excess, a)
-        second[i] = inverse_power(gaps[i] + excess, b)
+        powers_a[i] = inverse_power(gaps[i] + excess, a)
+        powers_b[i] = inverse_power(gaps[i] + excess, b)
 
 
 @compiled
 def tsallis_excess(
     gaps: Floats, start: float, a: float, weights: Floats, slopes: Floats
 ) -> tuple[float, int]:
-    """Solve S(x) = 1 by safeguarded Newton from any start. Return the root and the number of steps.
+    """Solve S(excess) = 1 by safeguarded Newton. Return the excess and the number of steps.
 
-    Newton works on S(x) ** (-1/a), which is increasing, concave and nearly straight (exactly
-    straight if all gaps are equal or one arm has all the weight). From the left of the root it
-    climbs without overshooting; a step from the right lands on the left, and the bracket catches
-    it. The rows are work space; S has slope -a * sum(slopes).
+    Newton works on S ** (-1/a), which is increasing, concave and nearly straight (exactly straight
+    if all gaps are equal or one arm has all the weight). From the left of the root it climbs
+    without overshooting; a step from the right lands on the left, and the bracket catches it. So
+    any start will do. The rows are work space; S has slope -a * sum(slopes).
     """
     highest = math.expm1(math.log(float(len(gaps))) / a)
     excess = min(max(start, 0.0), highest)
@@ -101,48 +107,58 @@ class Params(NamedTuple):
 
     c: float
     scale_power: float  # 1/2 - beta
-    rate: float  # 1 - beta
-    exploit_power: float  # a
-    explore_power: float  # a * (1 - beta/2)
+    one_minus_beta: float
+    a: float  # the power of the law of exploitation
+    b: float  # that of the law of exploration, a * (1 - beta/2)
 
 
 @compiled
-def refresh(params: Params, state: State, saved: bool) -> None:
-    """Compute eta_t = c K^(1/2 - beta) / sqrt(t), then w_t and p_t of equation (4).
-
-    Newton's method solves for w_t from the last excess, and p_t is w_t^(1 - beta/2) up to its sum.
-
-    A `saved` excess that already solves the equation is kept, so that loading a state changes no
-    bit of the weights.
-    """
+def scale_gaps(params: Params, state: State) -> None:
+    """Compute eta_t = c K^(1/2 - beta) / sqrt(t), and fill the gaps times (1 - beta) * eta_t."""
     floats = state.floats
     scalars = state.scalars
-    a = params.exploit_power
-    b = params.explore_power
-    gaps = floats[R.gaps]
+    gap_rate = params.one_minus_beta * scalars[S.scale] / math.sqrt(scalars[ROUND])
+    fill_gaps(floats[R.estimates], gap_rate, floats[R.gaps])
+
+
+@compiled
+def fill_laws(params: Params, state: State) -> None:
+    """Fill w_t and p_t of equation (4) from the excess; p_t is w_t^(1 - beta/2) up to its sum."""
+    floats = state.floats
+    scalars = state.scalars
     weights = floats[R.exploit]
     powers = floats[R.explore]
-    rate = params.rate * scalars[S.scale] / math.sqrt(scalars[ROUND])
-    fill_gaps(floats[R.estimates], rate, gaps)
-    scalars[S.steps] = 0.0
-    solved = False
-    if saved:
-        two_powers(gaps, scalars[S.excess], a, b, weights, powers)
-        solved = abs(total(weights) - 1.0) <= SOLVED
-    if not solved:
-        scalars[S.excess], scalars[S.steps] = tsallis_excess(
-            gaps, scalars[S.excess], a, weights, powers
-        )
-        two_powers(gaps, scalars[S.excess], a, b, weights, powers)
+    two_powers(floats[R.gaps], scalars[S.excess], params.a, params.b, weights, powers)
     scalars[S.exploit_sum] = total(weights)
     scalars[S.explore_sum] = total(powers)
 
 
 @compiled
+def solve(params: Params, state: State) -> None:
+    """Solve for the laws by Newton's method from the last excess."""
+    floats = state.floats
+    scalars = state.scalars
+    scalars[S.excess], scalars[S.steps] = tsallis_excess(
+        floats[R.gaps], scalars[S.excess], params.a, floats[R.exploit], floats[R.explore]
+    )
+    fill_laws(params, state)
+
+
+@compiled
 def init(params: Params, state: State) -> None:
-    """Compute eta_t * sqrt(t), then the laws."""
-    state.scalars[S.scale] = params.c * state.scalars[ARMS] ** params.scale_power
-    refresh(params, state, True)
+    """Compute eta_t * sqrt(t), then the laws.
+
+    An excess that already solves the equation is kept, so that loading a state changes no bit of
+    the weights.
+    """
+    scalars = state.scalars
+    scalars[S.scale] = params.c * scalars[ARMS] ** params.scale_power
+    scalars[S.steps] = 0.0
+    scale_gaps(params, state)
+    fill_laws(params, state)
+    is_solved = abs(scalars[S.exploit_sum] - 1.0) <= SOLVED
+    if not is_solved:
+        solve(params, state)
 
 
 @compiled
@@ -163,7 +179,8 @@ def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float
 def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
     """Add loss / p_t to the estimate of the explored arm j_t."""
     state.floats[R.estimates, arm] += weight * loss
-    refresh(params, state, False)
+    scale_gaps(params, state)
+    solve(params, state)
 
 
 TOLERANCE = 1e-6  # SCS's absolute and relative accuracy
@@ -179,10 +196,7 @@ def conic_solver() -> Any:
 
 @lru_cache(maxsize=8)
 def _constraints(arms: int) -> tuple[Any, Floats]:
-    """The matrix A and the vector b of A x + s = b, x = (w, t).
-
-    They depend on the number of arms only.
-    """
+    """The matrix A and the vector b of A x + s = b, x = (w, t), for a number of arms."""
     from scipy.sparse import csc_matrix
 
     numbers = np.arange(arms)
@@ -196,9 +210,7 @@ def _constraints(arms: int) -> tuple[Any, Floats]:
 
 
 def conic_weights(gaps: Floats, beta: float) -> Floats:
-    """The weights for scaled gaps, to SCS's accuracy.
-
-    Each call starts afresh, so equal gaps give equal bits.
+    """The weights for scaled gaps, to SCS's accuracy; equal gaps give equal bits.
 
     >>> import numpy as np
     >>> from decoupled.policies.tsallis import conic_weights
@@ -230,12 +242,12 @@ def solve_by_scs(params: Any, state: State, t: float, estimates: Floats) -> None
     scalars = state.scalars
     scale = params.c * scalars[ARMS] ** params.scale_power
     gaps = scale / math.sqrt(t) * (estimates - estimates.min())
-    weights = conic_weights(gaps, 1.0 - params.rate)
+    weights = conic_weights(gaps, 1.0 - params.one_minus_beta)
     scalars[ROUND] = t
     scalars[S.scale] = scale
     floats[R.estimates] = estimates
     floats[R.exploit] = weights
-    floats[R.explore] = weights ** (params.explore_power / params.exploit_power)
+    floats[R.explore] = weights ** (params.b / params.a)
     scalars[S.exploit_sum] = floats[R.exploit].sum()
     scalars[S.explore_sum] = floats[R.explore].sum()
 
@@ -273,8 +285,8 @@ class TsallisINF(ExplicitLaws):
 
     - exploits $i_t \sim w$, which minimises
       $\langle w, \hat L \rangle - \sum_i (w_i^\beta - \beta w_i) / (\beta (1 - \beta) \eta_t)$ over
-      the simplex, that is $w_i = ((1 - \beta) \eta_t (\hat L_i - x))^{-1 / (1 - \beta)}$ with $x$
-      such that $\sum_i w_i = 1$;
+      the simplex, that is $w_i = ((1 - \beta) \eta_t (\hat L_i - \lambda))^{-1 / (1 - \beta)}$
+      with $\lambda$ such that $\sum_i w_i = 1$;
     - explores $j_t \sim p$, with $p_i \propto w_i^{1 - \beta/2}$;
     - learns $\hat L_{j_t} \leftarrow \hat L_{j_t} + \ell / p_{j_t}$, where $\ell$ is the loss seen.
 
@@ -325,11 +337,11 @@ class TsallisINF(ExplicitLaws):
         return conic_entries(compiled_calls) if self.solver == "scs" else compiled_calls
 
     def params(self) -> Params:
-        rate = 1.0 - self.beta
+        one_minus_beta = 1.0 - self.beta
         return Params(
             c=self.c,
             scale_power=0.5 - self.beta,
-            rate=rate,
-            exploit_power=tidy_exponent(1.0 / rate),
-            explore_power=tidy_exponent((1.0 - 0.5 * self.beta) / rate),
+            one_minus_beta=one_minus_beta,
+            a=tidy_exponent(1.0 / one_minus_beta),
+            b=tidy_exponent((1.0 - 0.5 * self.beta) / one_minus_beta),
         )

@@ -44,9 +44,9 @@ def checked_sizes(
 
 
 def _points(checkpoints: Any, horizon: int) -> int | None:
-    """How many checkpoints there are to be.
+    """How many checkpoints there are to be, or None if the value is of no known kind.
 
-    It is None if the value is of no known kind, which another check reports.
+    Another check reports that.
     """
     if isinstance(checkpoints, dict):
         checkpoints = checkpoints.get("count")

@@ -113,10 +113,7 @@ def _contexts(policy: Any, table: ContextTable, row_at: Ints) -> RoundContexts:
 
 
 def fill_regret(losses: Floats, run: TableRun, played: Ints) -> None:
-    """Fill the regret at each checkpoint, and add to the plays.
-
-    The arms that were played are those exploited and explored alike.
-    """
+    """Fill the regret at each checkpoint, and add the arms played to both rows of the plays."""
     behind = losses[run.row_at, played] - losses[run.row_at, run.best]
     run.regret[:] = behind.cumsum()[run.checkpoints - 1]
     run.plays[:] += np.bincount(played, minlength=losses.shape[1])

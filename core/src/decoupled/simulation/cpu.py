@@ -86,16 +86,16 @@ def run_block(
                 )
             )
         return BlockResult(regret, plays)
-    game = Game(policy, environment, horizon, seed, traffic=traffic)
+    factory = RunFactory(policy, environment, horizon, seed, traffic=traffic)
     for place, number in enumerate(runs):
-        run = game.new_run(number, checkpoints, regret[place], plays)
-        game.loop(run)
-        game.finish(run, number)
+        run = factory.new_run(number, checkpoints, regret[place], plays)
+        factory.loop(run)
+        factory.finish(run, number)
     return BlockResult(regret, plays)
 
 
-class Game:
-    """One policy in one environment, which makes the runs that the loop plays."""
+class RunFactory:
+    """Makes the runs of one policy in one environment, which the loop plays."""
 
     def __init__(
         self,
@@ -146,8 +146,10 @@ class Game:
     def _new_world(
         self, number: int, checkpoints: int
     ) -> TableWorld | ContextWorld | AdversaryWorld:
-        environment, policy = self._environment, self._policy
-        noise, scratch = stream_of(self._seed, number, LOSS_NOISE), np.zeros(2, np.uint64)
+        environment = self._environment
+        policy = self._policy
+        noise = stream_of(self._seed, number, LOSS_NOISE)
+        scratch = np.zeros(2, np.uint64)
         if isinstance(environment, Adversary):
             return AdversaryWorld(
                 params=environment.params(),
@@ -199,10 +201,7 @@ def loop_for(policy: Policy, *code: Any) -> Callable[[Run], None]:
 
 
 def run_streams(seed: int, run: int) -> tuple[Words, Words]:
-    """The streams of the environment's noise and the policy's draws.
-
-    They are two children of one seed, keyed by the run.
-    """
+    """The streams of the environment's noise and the policy's draws: two children of a seed."""
     return stream_of(seed, run, LOSS_NOISE), stream_of(seed, run, DRAWS)
 
 
@@ -221,10 +220,7 @@ def table_and_best(environment: Environment, horizon: int) -> tuple[Table, int]:
 
 
 def checked_table(environment: Environment, horizon: int) -> Table:
-    """The table of an environment, validated.
-
-    It may be a user's own, and compiled code trusts it.
-    """
+    """The table of an environment, which may be a user's own, checked for compiled code."""
     table = environment.table(horizon)
     rows = np.ascontiguousarray(table.rows, np.float64)
     row_at = np.ascontiguousarray(table.row_at, np.int64)

@@ -39,9 +39,7 @@ def _count(
 def draws_per_round(
     policy: CoupledFTPL, environment: Environment, horizon: int, runs: int, seed: int
 ) -> Floats:
-    """The mean number of resampling draws per round, for each run of a simulation.
-
-    These are the runs 0 to `runs - 1`.
+    """The mean number of resampling draws per round, for the runs 0 to `runs - 1`.
 
     A policy does not count its draws while it runs. The weight of a decision gives the count: it is
     the number of draws, times the arm's rank at that moment if the resampling is conditional.

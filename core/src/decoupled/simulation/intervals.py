@@ -1,11 +1,8 @@
-"""Intervals of means over runs, of differences, and bands around a curve of means.
-
-A difference is that of two policies, run by run.
-"""
+"""Intervals of means over runs and of differences run by run, and bands around curves."""
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -15,22 +12,29 @@ from ..base.validation import as_float
 from ..errors import ParameterError
 
 
-def interval(values: Floats, level: float) -> tuple[float, float, float, float]:
-    """The mean, its standard error, and the ends of its interval.
+class MeanInterval(NamedTuple):
+    """A mean, its standard error, and the ends of its interval."""
 
-    With one value, all but the mean are NaN.
+    mean: float
+    error: float
+    low: float
+    high: float
+
+
+def interval(values: Floats, level: float) -> MeanInterval:
+    """The mean with its interval (Student's t); with one value, all but the mean are NaN.
 
     >>> [round(each, 2) for each in interval(np.array([1.0, 2.0, 3.0]), level=0.95)]
     [2.0, 0.58, -0.48, 4.48]
     """
     mean = float(values.mean())
     if len(values) < 2:
-        return mean, math.nan, math.nan, math.nan
+        return MeanInterval(mean, math.nan, math.nan, math.nan)
     error = float(values.std(ddof=1) / np.sqrt(len(values)))
     if error == 0.0:  # SciPy has no interval of a law without spread
-        return mean, error, mean, mean
+        return MeanInterval(mean, error, mean, mean)
     low, high = _student_t().interval(level, len(values) - 1, loc=mean, scale=error)
-    return mean, error, float(low), float(high)
+    return MeanInterval(mean, error, float(low), float(high))
 
 
 def paired(differences: Floats, level: float) -> dict[str, float]:

@@ -87,10 +87,7 @@ class Plan:
         return values
 
     def digest(self) -> str:
-        """A hash of the plan and of the code that runs it.
-
-        So results of other code are not reused.
-        """
+        """A hash of the plan and of its code, so that no results of other code are used."""
         code = [
             _source_of(nested)
             for description in (*self.policies, self.environment)
@@ -105,10 +102,7 @@ class Plan:
         return len(self.policies) * self.runs * self.horizon
 
     def block_size(self, workers: int = 1) -> int:
-        """How many runs a block should hold, from a rough cost of a round.
-
-        Each worker gets several blocks.
-        """
+        """How many runs a block holds by a rough cost of a round, so that a worker gets several."""
         a_round = 60e-9 + 4e-9 * self.environment.arms
         if any(policy.in_python for policy in self.policies):
             a_round = 50e-6
@@ -207,10 +201,7 @@ def policy_of(values: dict[str, Any]) -> Policy:
 
 
 def checkpoint_rounds(wanted: Checkpoints, horizon: int) -> tuple[int, ...]:
-    """The rounds at which regret is recorded, as `simulate` takes them.
-
-    The last is always the horizon.
-    """
+    """The rounds at which regret is recorded, as `simulate` takes them; the last is the horizon."""
     if isinstance(wanted, str) and wanted == "all":
         return tuple(range(1, horizon + 1))
     if isinstance(wanted, str) and wanted == "log":

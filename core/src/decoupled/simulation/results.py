@@ -91,9 +91,7 @@ class Results:
 
     @property
     def short_labels(self) -> list[str]:
-        """The policies' names for legends and tables, in order.
-
-        They are the labels, but a long one keeps as many of its first parameters as fit.
+        """The labels of the policies in order; a long one keeps the first parameters that fit.
 
         >>> import decoupled as dc
         >>> easy = dc.environments.Bernoulli(rewards=[0.2, 0.7])
@@ -141,9 +139,7 @@ class Results:
 
     @property
     def same_losses(self) -> bool:
-        """Whether every policy met the same losses in the same run.
-
-        Then differences are paired, run by run.
+        """Whether all policies met the same losses in each run, so that differences are paired.
 
         An adversary reacts to each policy, so there the runs share only their seeds. It is also
         false if this process does not know the environment, such as one that was defined in another
@@ -187,9 +183,7 @@ class Results:
         return self._has("available")
 
     def segment_regret(self, policy: Policy | str) -> Floats:
-        """The regret of every run at the horizon against the best arm for each segment.
-
-        The segments are those of the `ContextTable`.
+        """The regret at the horizon against the best arm of each segment of the `ContextTable`.
 
         Args:
             policy: the policy, or its label.
@@ -283,9 +277,7 @@ class Results:
         caption: str | None = None,
         label: str = "tab:regret",
     ) -> str:
-        r"""The table of final regret in LaTeX, for a paper.
-
-        It needs the packages booktabs and siunitx, and graphicx if it is wide.
+        r"""The table of final regret in LaTeX, with booktabs, siunitx, and graphicx if it is wide.
 
         The columns are the mean, the median and the 99th percentile. The lowest mean is bold if it
         is significant: the mean difference from every other policy, run by run, has an interval
@@ -326,7 +318,8 @@ class Results:
 
     def _caption(self, spread: Spread, level: float) -> str:
         """What was run, what is shown, and what bold means."""
-        percent, single = f"{100 * level:g} %", self.runs < 2
+        percent = f"{100 * level:g} %"
+        single = self.runs < 2
         around = "standard error" if spread == "error" else f"half-width of its {percent} interval"
         what = "1 run" if single else f"mean ± {around} over {self.runs:,} runs"
         seed = self.specification["seed"]
@@ -535,7 +528,8 @@ class ResultCollector:
     """
 
     def __init__(self, plan: Plan, *, keep_curves: bool) -> None:
-        policies, width = len(plan.policies), len(plan.checkpoints)
+        policies = len(plan.policies)
+        width = len(plan.checkpoints)
         self._plan = plan
         self._final = np.empty((policies, plan.runs))
         self._curves = np.empty((policies, plan.runs, width)) if keep_curves else None
@@ -560,7 +554,8 @@ class ResultCollector:
         """The results, once every block was added."""
         for moments in self._moments:
             moments.finish()
-        plan, environment = self._plan, self._plan.environment
+        plan = self._plan
+        environment = self._plan.environment
         variables: dict[str, tuple[tuple[str, ...], Any]] = {
             "final_regret": (("policy", "run"), self._final),
             "regret_mean": (

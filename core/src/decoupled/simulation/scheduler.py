@@ -131,10 +131,7 @@ WINDOW = 4  # blocks under way for each worker
 
 
 class Workers(NamedTuple):
-    """What runs the blocks.
-
-    It has an executor, how many workers that has, and the function that each of them calls.
-    """
+    """An executor, its number of workers, and the function that each worker calls."""
 
     executor: Executor
     number: int
@@ -160,10 +157,7 @@ def cpu_workers(executor: Executor | None, workers: int | None) -> Iterator[Work
 
 
 def timed_block(*arguments: Any, traffic: Traffic) -> tuple[BlockResult, float]:
-    """A block, and how long it took.
-
-    The time is separate because results must have the same bits every time.
-    """
+    """A block, and how long it took, which is no part of the results: their bits never change."""
     start = time.perf_counter()
     result = run_block(*arguments, traffic=traffic)
     return result, time.perf_counter() - start
@@ -176,10 +170,7 @@ def execute(
     workers: Workers,
     report: Report,
 ) -> Iterator[tuple[Block, BlockResult]]:
-    """Every block with its result, in the order of the plan.
-
-    Each is stored as soon as it is finished.
-    """
+    """Every block with its result in the plan's order; each is stored once it is finished."""
     upcoming = plan.blocks(size)
     checkpoints = as_rounds(plan)
     under_way: deque[Block] = deque()

@@ -1,8 +1,7 @@
 """A table of final regret for a paper, and the names of policies in it or in a figure.
 
-A user may give these names.
-
-It has booktabs rules and siunitx columns, and the significantly lowest mean is bold.
+A user may give these names. The table has booktabs rules and siunitx columns, and the significantly
+lowest mean is bold.
 """
 
 import math
@@ -109,7 +108,7 @@ def lowest(regrets: Sequence[Floats], level: float = 0.95) -> int | None:
     joint = 1.0 - (1.0 - level) / (len(regrets) - 1)
     # With one run the ends are NaN, and so no comparison holds.
     others = [regret for number, regret in enumerate(regrets) if number != best]
-    is_lowest = all(interval(regrets[best] - other, joint)[3] < 0.0 for other in others)
+    is_lowest = all(interval(regrets[best] - other, joint).high < 0.0 for other in others)
     return best if is_lowest else None
 
 
@@ -167,7 +166,8 @@ def regret_table(
         position_float="centering",
     )
     is_wide = max(map(len, text.partition(r"\toprule")[2].splitlines())) > _WIDE
-    start, end = r"\begin{tabular}", r"\end{tabular}"
+    start = r"\begin{tabular}"
+    end = r"\end{tabular}"
     if is_wide:
         text = text.replace(end, f"{end}\n}}")
     before = f"{_SETUP}{_SHRUNK}\n" if is_wide else _SETUP
@@ -194,10 +194,7 @@ def decimals_of(error: float) -> int | None:
 
 
 def _width(cells: Sequence[Sequence[str]]) -> str:
-    """The `table-format` of siunitx, which aligns a column.
-
-    It has the sign, and the digits before the point, after it, and of the error.
-    """
+    """The `table-format` of siunitx: sign, digits before and after the point, and of the error."""
     sign = "-" if any(cell[0].startswith("-") for cell in cells) else ""
     before = max(len(cell[0].lstrip("-").partition(".")[0]) for cell in cells)
     after = max(len(cell[0].partition(".")[2]) for cell in cells)

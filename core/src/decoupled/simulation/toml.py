@@ -39,7 +39,8 @@ class _Text(NamedTuple):
 
     def line_of(self, key: str, table: str | None = None, number: int = 0) -> int:
         """The line of `key`, within the table `table` number `number` if one is named."""
-        start, end = 0, len(self.lines)
+        start = 0
+        end = len(self.lines)
         heads = [i for i, line in enumerate(self.lines) if _HEAD.match(line)]
         if table is None:
             end = heads[0] if heads else end
@@ -126,10 +127,7 @@ def _described(
 
 
 def _import_module_of(name: object, folder: Path) -> None:
-    """Import the module of your own class, such as `mine.FTPL`.
-
-    Its file may be beside the specification.
-    """
+    """Import the module of your own class, such as `mine.FTPL` beside the specification."""
     module = name.rpartition(".")[0] if isinstance(name, str) else ""
     if not module or module in sys.modules:
         return
@@ -162,10 +160,7 @@ def _family(family: type[Description], name: object) -> type[Description]:
 
 
 def _sweep(entry: dict[str, Any], family: type[Description]) -> list[dict[str, Any]]:
-    """Every combination of listed values.
-
-    A parameter whose value is a list sweeps over a list of lists.
-    """
+    """Every combination of listed values; for a value that is a list, list several lists."""
     name = entry.get("name")
     if isinstance(name, list):
         return [choice for one in name for choice in _sweep({**entry, "name": one}, family)]

@@ -95,10 +95,7 @@ class Traffic:
         return int(53.0 * math.log(2.0) / -_tail(numbers[0])) + 1
 
     def slots(self, horizon: int) -> int:
-        """How many decisions may be pending at once.
-
-        They are those whose feedback arrives within the horizon.
-        """
+        """How many decisions may be pending at once: those that arrive within the horizon."""
         return min(self.longest_delay, horizon - 1) + 1
 
     def rules(self) -> Rules:
@@ -166,10 +163,7 @@ def traffic_of(values: Mapping[str, Any]) -> Traffic:
 
 
 class PendingCapacity(NamedTuple):
-    """The room that the pending decisions of a run take.
-
-    It has slots, and columns of their floats and ints.
-    """
+    """The slots for the pending decisions of a run, and the columns of their floats and ints."""
 
     slots: int
     floats: int
@@ -181,16 +175,17 @@ class PendingCapacity(NamedTuple):
 
 
 def kept_places(policy: Policy, arms: int) -> Ints:
-    """What a pending decision keeps of the state.
-
-    It has three counts, then places of scalars, rows of floats and of ints.
+    """What a pending decision keeps: three counts, then places of scalars, floats and ints.
 
     These are what `Baselines.write` or `recall_law` write, which is where a learner puts the
     baselines or the law of a late decision, and what is named in `kept`.
     """
-    layout, least = policy.layout, np.iinfo(np.int64).min
+    layout = policy.layout
+    least = np.iinfo(np.int64).min
     state = layout.new_state(arms)
-    state.scalars[:], state.floats[:], state.ints[:] = math.nan, math.nan, least
+    state.scalars[:] = math.nan
+    state.floats[:] = math.nan
+    state.ints[:] = least
     baselines = policy.baselines
     if baselines is None:
         return np.zeros(3, np.int64)

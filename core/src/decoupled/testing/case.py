@@ -1,7 +1,4 @@
-"""A policy under test, and the checks that several tests share.
-
-A line of text says what is wrong, where, and what to do.
-"""
+"""A policy under test, and shared checks that say what is wrong, where, and what to do."""
 
 import re
 import sys

@@ -119,7 +119,8 @@ def check_laws(case: PolicyUnderTest) -> None:
         fresh = case.policy.start(case.arms, case.seed, max_pending=case.draws)
         learner = case.learner(rounds) if rounds else fresh
         decisions = learner.decide(count=case.draws)
-        exploit, explore = learner.exploitation_probabilities(), learner.exploration_probabilities()
+        exploit = learner.exploitation_probabilities()
+        explore = learner.exploration_probabilities()
         for name, law in (("exploit", exploit), ("explore", explore)):
             drawn = [arm_place(getattr(decision, name)) for decision in decisions]
             counts = np.bincount(drawn, minlength=case.arms)
@@ -130,10 +131,7 @@ def check_laws(case: PolicyUnderTest) -> None:
 
 
 def _chi_square_p(counts: Any, law: Floats) -> float:
-    """Pearson's test.
-
-    Arms with few expected draws count together; a draw of an arm of probability 0 fails.
-    """
+    """Pearson's test, with rare arms counted together; drawing an arm of chance 0 fails."""
     if counts[law == 0.0].any():
         return 0.0
     is_rare = counts.sum() * law < 10.0
@@ -343,9 +341,7 @@ def check_newcomers(case: PolicyUnderTest) -> None:
 
 
 def check_retired(case: PolicyUnderTest) -> None:
-    """Check the mean as in `check_unbiased`, while arms change.
-
-    One arm is retired and another is added before the feedback.
+    """Check the mean as in `check_unbiased` if an arm is retired and another added meanwhile.
 
     >>> import decoupled as dc
     >>> check_retired(PolicyUnderTest(dc.FTPL(), arms=3, rounds=100, seed=0))

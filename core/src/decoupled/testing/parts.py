@@ -1,6 +1,4 @@
-"""Check the parts of a policy one by one.
-
-Their functions run as plain Python, before they are compiled.
+"""Check the parts of a policy one by one, as plain Python, before they are compiled.
 
 Compiled code checks nothing: it reads and writes past the end of an array without a word. Plain
 Python notices names that are not defined and indices out of range.

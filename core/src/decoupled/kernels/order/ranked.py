@@ -52,10 +52,7 @@ MOST_MOVES = 8
 
 @on_cpu
 def restore_order(estimates: Floats, ranked: Floats, order: Ints) -> None:
-    """Fill `ranked` and `order`, whatever estimates have changed since they were filled last.
-
-    An `order` of zeros says that they were never filled.
-    """
+    """Fill `ranked` and `order` after any changes; an `order` of zeros was never filled."""
     insert_in_order(estimates, ranked, order)
 
 
@@ -165,10 +162,7 @@ def _comes_before(ranked: Floats, order: Ints, rank: int, estimate: float, arm: 
 
 @on_cpu
 def move_arm(ranked: Floats, order: Ints, arm: int, before: float, after: float) -> None:
-    """Change the estimate of `arm` from `before` to `after`.
-
-    This takes one search, and one shift of the block between.
-    """
+    """Change the estimate of `arm` from `before` to `after`, by one search and one shift."""
     _search_and_shift(ranked, order, arm, before, after)
 
 
@@ -205,7 +199,8 @@ def shift_and_look(ranked: Floats, order: Ints, arm: int, before: float, after: 
     eight arms and 4 % at 64.
     """
     arms = len(ranked)
-    k, step = 0, 1
+    k = 0
+    step = 1
     while 2 * step <= arms:
         step *= 2
     while step > 0:

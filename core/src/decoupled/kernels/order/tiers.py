@@ -252,10 +252,7 @@ def count_before(tiers: Tiers, block: int, value: float, arm: int) -> int:
 
 @compiled
 def move_up(entries: Floats | Ints, count: int) -> None:
-    """Drop the first `count` entries of a slice.
-
-    The others move up and leave free space at the end.
-    """
+    """Drop the first `count` entries of a slice; the free space moves to its end."""
     for k in range(len(entries) - count):
         entries[k] = entries[k + count]
 
@@ -269,10 +266,7 @@ def move_back(entries: Floats | Ints, count: int) -> None:
 
 @compiled
 def close_gap(tiers: Tiers, block: int, gap: int, stop: int, number: int) -> None:
-    """Remove `number` entries at `gap` in a block.
-
-    The entries after them, up to `stop`, move up.
-    """
+    """Remove `number` entries at `gap` in a block, and move those after them, up to `stop`, up."""
     start = tiers.slots[block] << tiers.bits
     move_up(tiers.values[start + gap : start + stop], number)
     move_up(tiers.arms[start + gap : start + stop], number)
@@ -280,10 +274,7 @@ def close_gap(tiers: Tiers, block: int, gap: int, stop: int, number: int) -> Non
 
 @compiled
 def open_gap(tiers: Tiers, block: int, gap: int, stop: int, number: int) -> None:
-    """Make room for `number` entries at `gap` in a block.
-
-    The entries from there on, up to `stop`, move back.
-    """
+    """Make room for `number` entries at `gap` in a block, and move those up to `stop` back."""
     start = tiers.slots[block] << tiers.bits
     move_back(tiers.values[start + gap : start + stop], number)
     move_back(tiers.arms[start + gap : start + stop], number)
@@ -362,10 +353,7 @@ def _copy(tiers: Tiers, source: int, target: int, count: int) -> None:
 
 @compiled
 def tidy(tiers: Tiers, block: int) -> None:
-    """After arms have left a block, remove it if it is empty.
-
-    If it is small, join it with a neighbour.
-    """
+    """Remove a block that arms have left empty, or join it with a neighbour if it is small."""
     size = size_of(tiers, block)
     if size == 0:
         remove(tiers, block)
@@ -426,10 +414,7 @@ def lift_in_tiers(
     spare: Floats,
     spare_arms: Ints,
 ) -> None:
-    """Add the first `count` lifts to the estimates of the first `count` arms.
-
-    The spare arrays are work space.
-    """
+    """Add the first `count` lifts to as many estimates; the spare arrays are work space."""
     if _stay_in_order(tiers, arms, lifts, count):
         _lift_front(tiers, estimates, lifts, count, spare, spare_arms)
     else:

@@ -352,8 +352,8 @@ def draw_both(
     """
     exploit = categorical(exploit_weights, exploit_sum, stream)
     explore = categorical(explore_weights, explore_sum, stream)
-    share = explore_weights[explore]
-    return exploit, explore, explore_sum / share, share / explore_sum
+    drawn_weight = explore_weights[explore]
+    return exploit, explore, explore_sum / drawn_weight, drawn_weight / explore_sum
 
 
 @compiled
@@ -374,8 +374,8 @@ def draw_one(weights: Floats, weight_sum: float, stream: Words) -> tuple[int, in
     (1, 1, 1.3333333333333333, 0.75)
     """
     arm = categorical(weights, weight_sum, stream)
-    share = weights[arm]
-    return arm, arm, weight_sum / share, share / weight_sum
+    drawn_weight = weights[arm]
+    return arm, arm, weight_sum / drawn_weight, drawn_weight / weight_sum
 
 
 BERNOULLI, NONE, BETA = range(3)

@@ -117,10 +117,7 @@ def _blend(mixed: np.uint64, value: np.uint64) -> np.uint64:
 
 
 def seed_pool(seed: int) -> Words:
-    """The part that all runs of a seed share.
-
-    It is the pool after the seed's words, and the factor at that point.
-    """
+    """The part that all runs of a seed share: the pool after its words, and the factor there."""
     words = [seed >> shift & 0xFFFFFFFF for shift in range(0, max(seed.bit_length(), 1), 32)]
     words += [0] * (POOL - len(words))
     factor = np.uint64(_BLEND_START)
@@ -156,7 +153,8 @@ def fill_stream(pool: Words, run: int, child: int, stream: Words) -> None:
     stream[0] = _ZERO
     stream[1] = _ZERO
     # The words of the pool do not depend on each other, so none has to be stored.
-    run_factor, child_factor = factor, factor
+    run_factor = factor
+    child_factor = factor
     for _ in range(POOL):
         child_factor = child_factor * _BLEND_STEP & _WORD
     for place in range(POOL):

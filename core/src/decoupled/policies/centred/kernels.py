@@ -45,10 +45,7 @@ class Params(NamedTuple):
 
 @compiled
 def refresh(params: Params, state: State) -> None:
-    """Compute both rates, fill the surrogates q in rank order, and fill the baselines.
-
-    Arms within the gate have a baseline.
-    """
+    """Compute both rates, the surrogates q in rank order, and the baselines of arms in the gate."""
     floats = state.floats
     scalars = state.scalars
     order = state.ints[N.order]
@@ -82,11 +79,12 @@ def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float
     """Draw the perturbed leader at its own rate, and an arm from p = q / sum q."""
     floats = state.floats
     order = state.ints[N.order]
-    mass = state.scalars[S.surrogate_sum]
+    q_sum = state.scalars[S.surrogate_sum]
     leader = pareto_leader(floats[R.ranked], state.scalars[S.eta_exploit], params.alpha, stream)
-    rank = categorical(floats[R.surrogate], mass, stream)
-    share = floats[R.surrogate, rank]
-    return order[leader], order[rank], mass / share, share / mass
+    rank = categorical(floats[R.surrogate], q_sum, stream)
+    q = floats[R.surrogate, rank]
+    propensity = q / q_sum
+    return order[leader], order[rank], q_sum / q, propensity
 
 
 @compiled

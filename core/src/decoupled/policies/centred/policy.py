@@ -181,10 +181,7 @@ class CentredFTPL(Policy):
 
 
 class StrataBaselines(Baselines):
-    """The baselines of arms in strata, as a list of arms and their values.
-
-    It is a list because most arms have no baseline.
-    """
+    """The baselines of arms in strata, as a list of arms and values, since most arms have none."""
 
     def read(self, state: State) -> tuple[Ints, Floats]:
         count = int(state.scalars[strata.S.covered])

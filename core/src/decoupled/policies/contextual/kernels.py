@@ -78,10 +78,7 @@ def init(params: Any, state: State) -> None:
 
 @compiled
 def fill_priors(params: Any, state: State) -> None:
-    """Fill the kinds of the rungs and their priors.
-
-    The more arms there are, the more the pooled ladder is trusted.
-    """
+    """Fill the rungs' kinds and priors; with more arms the pooled ladder is trusted more."""
     scalars = state.scalars
     rungs = int(params.outer_rungs)
     sum_of_priors = 0.0
@@ -106,15 +103,12 @@ def least_earned(state: State) -> float:
 
 @compiled
 def fill_shares(params: Any, state: State) -> None:
-    """Fill the shares of the exploration.
-
-    They depend on the weight that the rungs that know the context have earned.
-    """
+    """Fill the shares of the exploration from the weight that rungs with a context have earned."""
     scalars = state.scalars
     # The pooled rung is the first. What it keeps of its prior, the others have not earned.
     kept = scalars[S.outer_weight] / scalars[S.outer_prior]
     earned = max(1.0 - kept, least_earned(state))
-    scalars[S.outer_even] = params.exploration * earned
+    scalars[S.outer_even] = params.outer_uniform_share * earned
     of_ladders = 1.0 - scalars[S.outer_even]
     if params.segmented > 0.0:
         scalars[S.segment_share] = 0.5 * earned * of_ladders
@@ -126,10 +120,7 @@ def fill_shares(params: Any, state: State) -> None:
 
 @compiled
 def refresh(params: Any, state: State) -> None:
-    """Derive the arms of the rungs that know the context, and what all rungs share.
-
-    These are the weights of all rungs, and the shares of the exploration.
-    """
+    """Derive the rungs' arms and weights, and the shares of the exploration."""
     scalars = state.scalars
     rungs = int(params.outer_rungs)
     if params.segmented > 0.0:
@@ -146,7 +137,7 @@ def refresh(params: Any, state: State) -> None:
         S.outer_loss,
         S.outer_weight,
         scalars[S.outer_regret],
-        params.outer_rate,
+        params.outer_hedge_rate,
     )
     fill_shares(params, state)
 
@@ -181,10 +172,7 @@ def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, f
 
 @compiled
 def fill_law(state: State) -> None:
-    """Fill the law of exploration.
-
-    A decision keeps it, because feedback may come when another law explores.
-    """
+    """Fill the law of exploration, which a decision keeps for feedback that comes later."""
     floats = state.floats
     scalars = state.scalars
     arms = floats.shape[1]
@@ -255,11 +243,7 @@ def ladder_chance(inner: Any, ladder_state: State, arm: int) -> float:
 
 @compiled
 def update(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
-    """Learn a loss.
-
-    This updates the rungs' losses, the regression, the two ladders, and how much the segments
-    differ.
-    """
+    """Update the rungs' losses, the regression, both ladders, and how much the segments differ."""
     floats = state.floats
     scalars = state.scalars
     inner = ladder_params(params)
@@ -283,7 +267,7 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
             S.outer_step,
             scalars[S.outer_sum],
             scalars[S.outer_regret],
-            params.outer_rate,
+            params.outer_hedge_rate,
         )
     if weight > 0.0 and params.numbers > 0.0:
         note_regression(params, state, arm, loss)
@@ -315,10 +299,7 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
 def cover_ladder(
     ladder_state: State, law: Floats, explored: int, weight: float, loss: float
 ) -> None:
-    """Give the arms of a ladder the baselines for this law of exploration.
-
-    Absent arms are charged the loss.
-    """
+    """Give a ladder's arms the baselines for this law of exploration; absent arms get the loss."""
     cover(ladder_state, law, loss)
     if weight * law[explored] > 1.0 + ROUNDING:  # a log may say that it was less likely
         limit_fall(ladder_state, explored, weight)

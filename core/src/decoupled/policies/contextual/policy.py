@@ -22,7 +22,6 @@ from .state import (
     ADVICE,
     ADVICE_AT,
     KEPT,
-    LADDER_ROWS,
     LINEAR,
     MOST_ADVISERS,
     MOST_NUMBERS,
@@ -34,6 +33,8 @@ from .state import (
     Params,
     S,
     layout_for,
+    pooled,
+    segment,
 )
 
 MOST_ARMS = 4_095  # as many as rounds with work for every arm are quick enough for
@@ -134,9 +135,9 @@ class ContextualLadder(Policy):
             self.uniform_share,
             "the default is 0.5",
             at_least=1e-6,
-            below=1.0 + 1e-9,
+            at_most=1.0,
         )
-        object.__setattr__(self, "uniform_share", min(share, 1.0))
+        object.__setattr__(self, "uniform_share", share)
         set_number(self, "hedge_rate", 0.0, 1e100, "the default is 1")
         set_whole(self, "vector_length", 0, "0 is for texts", LONGEST_VECTOR)
         set_whole(self, "vector_numbers", 1, "the default is 16", most)
@@ -242,8 +243,8 @@ class ContextualLadder(Policy):
         unused = [0.0] * (MOST_RUNGS - len(kinds))
         return Params(
             **_LADDER.params()._asdict(),
-            exploration=self.uniform_share,
-            outer_rate=self.hedge_rate,
+            outer_uniform_share=self.uniform_share,
+            outer_hedge_rate=self.hedge_rate,
             outer_rungs=float(len(kinds)),
             segmented=float(bool(self.segments)),
             numbers=float(len(self.all_numbers)),
@@ -311,10 +312,7 @@ class ContextualLadder(Policy):
 
 
 class ContextualBaselines(Baselines):
-    """What a pending decision keeps: what its rungs are judged with.
-
-    The baselines are those of the arrival.
-    """
+    """What the rungs of a pending decision are judged with; baselines are of the arrival."""
 
     are_free = True
 
@@ -326,19 +324,14 @@ class ContextualBaselines(Baselines):
         kernels.fill_chances(self._policy.params(), state, arm)
 
 
+# As plain Python: slices need no machine code.
+_pooled = getattr(pooled, "py_func", pooled)
+_segment = getattr(segment, "py_func", segment)
+
+
 def _ladder_states(state: State) -> list[State]:
     """The ladder of all rounds and that of the segment at hand, as `kernels` sees them."""
-    of_all_rounds = State(
-        scalars=state.scalars[S.pooled_round : S.segment_round],
-        floats=state.floats[:LADDER_ROWS],
-        ints=state.ints[:1],
-    )
-    of_segment = State(
-        scalars=state.scalars[S.segment_round : S.segment_between],
-        floats=state.floats[LADDER_ROWS : 2 * LADDER_ROWS],
-        ints=state.ints[1:2],
-    )
-    return [of_all_rounds, of_segment]
+    return [_pooled(state), _segment(state)]
 
 
 def _checked_names(name: str, fields: object, most: int) -> tuple[str, ...]:

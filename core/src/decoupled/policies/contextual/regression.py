@@ -17,7 +17,22 @@ from ...kernels.context import MISSING
 from ...kernels.jit import compiled
 from ...kernels.state import State
 from ..ladder.state import START
-from .state import ADVICE_AT, NUMBERS_AT, RECENT, R, S, end_of_names, recent_at
+from .state import (
+    ADVICE_AT,
+    AS_GIVEN,
+    DEVIATION,
+    MEAN,
+    RECENT,
+    SCALED,
+    TIMES_SEEN,
+    R,
+    S,
+    explained_at,
+    number_at,
+    ranked_at,
+    recent_at,
+    steps_at,
+)
 
 EVERYWHERE = -1.0  # the arm of a rung that knows nothing yet: any
 RIDGE = 1.0
@@ -31,10 +46,7 @@ LEAK = 1e-7
 
 @compiled
 def leader_of(params: Any, state: State, linear: bool) -> float:
-    """The arm with the smallest value, or predicted loss, of those that were seen.
-
-    The ladder's own leader wins a tie.
-    """
+    """The seen arm with the least value or predicted loss; the ladder's own leader wins a tie."""
     floats = state.floats
     leader = float(state.scalars[S.leader])
     best = leader
@@ -55,22 +67,19 @@ def leader_of(params: Any, state: State, linear: bool) -> float:
 
 @compiled
 def scale_numbers(params: Any, state: State) -> None:
-    """Scale the numbers of the context by their means and deviations.
-
-    A missing number counts as its mean.
-    """
+    """Scale a context's numbers by their means and deviations; a missing one counts as its mean."""
     scalars = state.scalars
     numbers = int(params.numbers)
     for number in range(numbers):
-        at = NUMBERS_AT + number
+        value = scalars[number_at(AS_GIVEN, number, numbers)]
         scaled = 0.0
-        if scalars[at] < MISSING and scalars[at + 2 * numbers] > 0.0:
-            apart = scalars[at] - scalars[at + 3 * numbers]
-            deviation = scalars[at + 4 * numbers]
+        if value < MISSING and scalars[number_at(TIMES_SEEN, number, numbers)] > 0.0:
+            apart = value - scalars[number_at(MEAN, number, numbers)]
+            deviation = scalars[number_at(DEVIATION, number, numbers)]
             if apart != 0.0:  # any value that differs from a constant is as far as can be
                 scaled = apart / deviation if deviation > 0.0 else math.copysign(MOST_SCALED, apart)
             scaled = min(max(scaled, -MOST_SCALED), MOST_SCALED)
-        scalars[at + numbers] = scaled
+        scalars[number_at(SCALED, number, numbers)] = scaled
 
 
 @compiled
@@ -81,14 +90,16 @@ def note_numbers(params: Any, state: State) -> None:
     """
     scalars = state.scalars
     numbers = int(params.numbers)
-    recent = recent_at(numbers)
-    ranked = recent + RECENT * numbers
+    ranked = ranked_at(numbers)
     for number in range(numbers):
-        at = NUMBERS_AT + number
-        first = recent + RECENT * number
-        if scalars[at] < MISSING:
-            seen = scalars[at + 2 * numbers] + 1.0
-            scalars[first + int(seen - 1.0) % RECENT] = scalars[at]
+        given = scalars[number_at(AS_GIVEN, number, numbers)]
+        seen_at = number_at(TIMES_SEEN, number, numbers)
+        mean_at = number_at(MEAN, number, numbers)
+        deviation_at = number_at(DEVIATION, number, numbers)
+        first = recent_at(number, numbers)
+        if given < MISSING:
+            seen = scalars[seen_at] + 1.0
+            scalars[first + int(seen - 1.0) % RECENT] = given
             count = min(int(seen), RECENT)
             rank_values(scalars, first, count, ranked)
             low = scalars[ranked + count // 4]
@@ -98,10 +109,10 @@ def note_numbers(params: Any, state: State) -> None:
             mean = 0.0
             variance = 0.0
             if seen > RECENT:
-                scalars[ranked] = scalars[at]
+                scalars[ranked] = given
                 counted = min(seen, MEMORY) - 1.0
-                mean = scalars[at + 3 * numbers]
-                variance = scalars[at + 4 * numbers] ** 2
+                mean = scalars[mean_at]
+                variance = scalars[deviation_at] ** 2
                 count = 1
             for place in range(ranked, ranked + count):
                 value = min(max(scalars[place], low), high)
@@ -109,9 +120,9 @@ def note_numbers(params: Any, state: State) -> None:
                 before = value - mean
                 mean += before / counted
                 variance += (before * (value - mean) - variance) / counted
-            scalars[at + 2 * numbers] = seen
-            scalars[at + 3 * numbers] = mean
-            scalars[at + 4 * numbers] = math.sqrt(variance)
+            scalars[seen_at] = seen
+            scalars[mean_at] = mean
+            scalars[deviation_at] = math.sqrt(variance)
 
 
 @compiled
@@ -131,8 +142,8 @@ def scaled_number(params: Any, state: State, place: int) -> float:
     """A coordinate of the regression: 1, or a scaled number."""
     if place == 0:
         return 1.0
-    number: float = state.scalars[NUMBERS_AT + int(params.numbers) + place - 1]
-    return number
+    scaled: float = state.scalars[number_at(SCALED, place - 1, int(params.numbers))]
+    return scaled
 
 
 @compiled
@@ -159,7 +170,7 @@ def trust(params: Any, state: State) -> float:
     """
     if params.gated == 0.0:
         return 1.0
-    at = end_of_names(int(params.numbers)) - 2
+    at = explained_at(int(params.numbers))
     explained = state.scalars[at]
     size = state.scalars[at + 1]
     return min(max(explained / size, 0.0), 1.0) if size > 0.0 else 0.0
@@ -189,16 +200,16 @@ def note_regression(params: Any, state: State, arm: int, loss: float) -> None:
     scalars = state.scalars
     size = int(params.numbers) + 1
     at = first_of_linear(params)
-    steps = recent_at(int(params.numbers)) - size
+    steps = steps_at(int(params.numbers))
     level = scalars[S.segment_level] if params.segmented > 0.0 else 0.0
     expected = predict(params, state, arm, 1.0)
     surprise = loss - level - expected
     spread = 1.0
     if params.gated > 0.0:
         bare = predict(params, state, arm, 0.0)
-        last = end_of_names(size - 1) - 1
-        scalars[last - 1] += (expected - bare) * (loss - level - bare)
-        scalars[last] += (expected - bare) ** 2
+        explained = explained_at(int(params.numbers))
+        scalars[explained] += (expected - bare) * (loss - level - bare)
+        scalars[explained + 1] += (expected - bare) ** 2
     for row in range(size):
         step = scaled_number(params, state, row) / RIDGE
         for column in range(size):

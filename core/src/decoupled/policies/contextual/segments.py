@@ -18,10 +18,7 @@ LEVEL_PRIOR = 2.0  # so many losses of a segment count for its level as much as 
 
 @compiled
 def segment_level(state: State) -> float:
-    """The mean difference between a segment's losses and the arms' means in all rounds.
-
-    It is 0 if no loss was seen.
-    """
+    """The mean difference between a segment's losses and all rounds' means; 0 if none was seen."""
     floats = state.floats
     sum_of_differences = 0.0
     count = 0.0

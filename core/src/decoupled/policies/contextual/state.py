@@ -88,9 +88,12 @@ NAMED_FLOATS = (
 )
 S = places_of((*SHARED_SCALARS, *NAMED_SCALARS))
 R = places_of(NAMED_FLOATS)
-# As given; scaled; how often seen; their means; their deviations; work space; the last values of
-# each; work space.
+# What the state has of the numbers of a context. First come as many scalars of each of these kinds
+# as there are numbers; see `number_at`. Then come the work space of the regression, the last values
+# of each number, the work space that ranks them, and what vectors explain.
 NUMBERS_AT = len(SHARED_SCALARS) + len(NAMED_SCALARS)
+AS_GIVEN, SCALED, TIMES_SEEN, MEAN, DEVIATION = range(5)
+_KINDS_OF_NUMBERS = 5
 LADDER_ROWS = len(ladder_state.FLOATS)
 ADVICE_AT = len(NAMED_FLOATS)
 
@@ -170,8 +173,8 @@ def layout_for(numbers: int, advisers: int, *, gated: bool = False) -> Layout:
 
 PARAMS = (
     *ladder_state.PARAMS,
-    "exploration",
-    "outer_rate",
+    "outer_uniform_share",
+    "outer_hedge_rate",
     "outer_rungs",
     "segmented",
     "numbers",
@@ -225,36 +228,75 @@ def width(arms: int) -> int:
 
 
 @compiled
-def recent_at(numbers: int) -> int:
-    """Where the last values of the numbers begin."""
-    return NUMBERS_AT + 6 * numbers + 1
+def number_at(kind: int, number: int, numbers: int) -> int:
+    """Where the state has what a kind, such as `MEAN`, says of a number."""
+    return NUMBERS_AT + kind * numbers + number
+
+
+@compiled
+def steps_at(numbers: int) -> int:
+    """Where the work space of the regression begins: one scalar for each coordinate."""
+    return NUMBERS_AT + _KINDS_OF_NUMBERS * numbers
+
+
+@compiled
+def recent_at(number: int, numbers: int) -> int:
+    """Where the last values of a number begin."""
+    coordinates = numbers + 1
+    return steps_at(numbers) + coordinates + RECENT * number
+
+
+@compiled
+def ranked_at(numbers: int) -> int:
+    """Where the work space begins in which the last values of a number are ranked."""
+    return recent_at(numbers, numbers)
+
+
+@compiled
+def explained_at(numbers: int) -> int:
+    """Where the state has what the parts of vectors explain; their size follows."""
+    return ranked_at(numbers) + RECENT
 
 
 @compiled
 def end_of_names(numbers: int) -> int:
     """Where the room for segments begins: behind the scalars of the layout."""
-    return recent_at(numbers) + RECENT * (numbers + 1) + 2 if numbers > 0 else NUMBERS_AT
+    return explained_at(numbers) + 2 if numbers > 0 else NUMBERS_AT
 
 
 @compiled
-def exchange(state: State, at: int, taking: bool) -> None:
-    """Take what is kept at this place into the state of the segment at hand, or put it there."""
+def own_place(kept: int) -> int:
+    """The place of a kept scalar in the state of the segment at hand."""
+    return FIRST_LEARNED + kept if kept < LEARNED else S.segment_between + kept - LEARNED
+
+
+@compiled
+def put_away(state: State, at: int) -> None:
+    """Keep at this place what is known of the segment at hand."""
     scalars = state.scalars
     arms = state.floats.shape[1]
     for kept in range(KEPT_SCALARS):
-        own = FIRST_LEARNED + kept if kept < LEARNED else S.segment_between + kept - LEARNED
-        if taking:
-            scalars[own] = scalars[at + kept]
-        else:
-            scalars[at + kept] = scalars[own]
+        scalars[at + kept] = scalars[own_place(kept)]
     at += KEPT_SCALARS
     for row in ROWS:
         values = state.floats[LADDER_ROWS + row]
         for arm in range(arms):
-            if taking:
-                values[arm] = scalars[at + arm]
-            else:
-                scalars[at + arm] = values[arm]
+            scalars[at + arm] = values[arm]
+        at += arms
+
+
+@compiled
+def take_out(state: State, at: int) -> None:
+    """Make what is kept at this place the state of the segment at hand."""
+    scalars = state.scalars
+    arms = state.floats.shape[1]
+    for kept in range(KEPT_SCALARS):
+        scalars[own_place(kept)] = scalars[at + kept]
+    at += KEPT_SCALARS
+    for row in ROWS:
+        values = state.floats[LADDER_ROWS + row]
+        for arm in range(arms):
+            values[arm] = scalars[at + arm]
         at += arms
 
 
@@ -265,6 +307,6 @@ def change_segment(numbers: int, state: State) -> None:
     size = width(state.floats.shape[1])
     first = end_of_names(numbers)
     if scalars[S.wanted] != scalars[S.current]:
-        exchange(state, first + size * int(scalars[S.current]), False)
-        exchange(state, first + size * int(scalars[S.wanted]), True)
+        put_away(state, first + size * int(scalars[S.current]))
+        take_out(state, first + size * int(scalars[S.wanted]))
         scalars[S.current] = scalars[S.wanted]

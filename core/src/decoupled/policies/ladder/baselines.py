@@ -1,9 +1,8 @@
 """The baselines of the ladder, and the law of exploration that they depend on.
 
-The baselines have a soft gate.
-
-At most so much may one observation take off an arm's estimate. The gate is that of the state in
-which a loss arrives, for the law by which its arm was explored.
+The baselines have a *soft gate*, a bound on how much one observation may take off an arm's
+estimate. The gate is computed in the state in which a loss arrives, for the law by which its arm
+was explored.
 """
 
 import math
@@ -18,10 +17,7 @@ from .state import ALL_ARMS, BEST, NO_ARMS, SOME_ARMS, START, N, R, S
 
 @compiled
 def surrogate_share(state: State) -> float:
-    """The factor of the surrogates.
-
-    They share what the shares of the two best and the even share leave.
-    """
+    """The factor of the surrogates: what the shares of the best arms and the even share leave."""
     scalars = state.scalars
     even = scalars[S.even_share] * state.floats.shape[1]
     share: float = (1.0 - even - scalars[S.mixed]) / scalars[S.surrogate_sum]
@@ -112,10 +108,7 @@ def fill_baselines(state: State) -> None:
 
 @compiled
 def largest_of(values: Floats) -> float:
-    """The largest value above 0, in four lanes.
-
-    So comparisons need not wait for each other.
-    """
+    """The largest value above 0, in four lanes, so that no comparison waits for another."""
     a = b = c = d = 0.0
     in_lanes = len(values) - len(values) % 4
     for k in range(0, in_lanes, 4):
@@ -223,10 +216,7 @@ def cover(state: State, law: Floats, absent: float) -> None:
 
 @compiled
 def limit_fall(state: State, arm: int, weight: float) -> None:
-    """Lower the baseline of an arm that was not explored by this state's law.
-
-    Then the gate holds for its weight.
-    """
+    """Lower the baseline of an arm that another law explored, so that the gate holds."""
     floats = state.floats
     scalars = state.scalars
     least = min(scalars[S.least], START + scalars[S.rise])

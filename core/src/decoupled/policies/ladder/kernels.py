@@ -148,11 +148,7 @@ def share_of(state: State, arm: int, rank: int) -> float:
 
 @compiled
 def update(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
-    """Learn a loss.
-
-    This updates the rungs' losses, the means, the estimates, and what the rates and the baseline
-    come from.
-    """
+    """Learn a loss: the rungs, the means, the estimates, and what the rates come from."""
     scalars = state.scalars
     scalars[S.seen] += 1.0
     mean = START + scalars[S.rise]

@@ -15,7 +15,14 @@ from ...base.arrays import Floats
 from ...kernels.jit import compiled
 from ...kernels.random.stream import hashed_unit, key_with, scrambled
 from ...kernels.state import ROUND, SECRET, State
-from .state import MOST_SPREAD, R, S
+from .state import (
+    MOST_SPREAD,
+    SCRATCH_COSTS,
+    SCRATCH_RECENT_INVERSES,
+    SCRATCH_RECENT_MEANS,
+    R,
+    S,
+)
 
 LEADERS_SHARE = 0.5  # of what the leaders and their challengers are explored together
 # The recent leader's part of what leaders have: at least, and by its rung's weight.
@@ -32,10 +39,7 @@ _PURPOSE_OF_ORDER = np.uint64(0x7072656365646573)  # apart from the secret's oth
 
 @compiled
 def draw_precedence(state: State) -> None:
-    """Give every arm that has none a place in the order in which arms tie.
-
-    The secret draws it, once.
-    """
+    """Let the secret give every arm that has none a place, once, in the order of tied arms."""
     scalars = state.scalars
     precedence = state.floats[R.precedence]
     key = key_with(scrambled(np.uint64(int(scalars[SECRET])) ^ _PURPOSE_OF_ORDER), scalars[ROUND])
@@ -58,9 +62,7 @@ def fill_masked_means(means: Floats, inverses: Floats, out: Floats) -> None:
 def fill_transport_costs(
     means: Floats, inverses: Floats, leader: int, slack: float, least: float, out: Floats
 ) -> None:
-    """Fill (mean - leader's + slack)^2 / (1 / N + 1 / N_leader) for each arm.
-
-    It is infinite for the leader.
+    """Fill (mean - leader's + slack)^2 / (1 / N + 1 / N_leader); it is infinite for the leader.
 
     The arm with the least is the challenger. All arms must have been seen. The root of the
     numerator is at least `least`.
@@ -108,9 +110,7 @@ def index_of(values: Floats, value: float) -> int:
 
 @compiled
 def find_best(params: Any, state: State) -> None:
-    """Store the leader by mean, its challenger, the recent leader and the recent challenger.
-
-    Where there is none, it stores -1.
+    """Store the two leaders, by mean and recent, and their challengers; -1 where there is none.
 
     The recent leader is the leader by mean unless the recent means have predicted better, by a
     margin.
@@ -120,10 +120,9 @@ def find_best(params: Any, state: State) -> None:
     kind = 0 if scalars[S.raw_error] <= scalars[S.centred_error] else 1
     means = floats[R.means + kind]
     inverses = floats[R.inverse_counts]
-    # Rows of another meaning, which are filled after this.
-    costs = floats[R.baseline]
-    recent = floats[R.bound]
-    recent_inverses = floats[R.law]
+    costs = floats[SCRATCH_COSTS]
+    recent = floats[SCRATCH_RECENT_MEANS]
+    recent_inverses = floats[SCRATCH_RECENT_INVERSES]
     fill_masked_means(means, inverses, costs)
     leader = argmin_by_precedence(state, costs)
     challenger = -1
@@ -172,10 +171,7 @@ def fill_recent_means(
 
 @compiled
 def fill_best_shares(params: Any, state: State, trusted: bool) -> None:
-    """Fill the shares of the best arms.
-
-    If the recent leader is trusted, its challenger is the recent challenger.
-    """
+    """Fill the shares of the best arms; a trusted recent leader has the recent challenger."""
     scalars = state.scalars
     last = S.rung_weight + int(params.rungs) - 1
     by_mean = LEADERS_SHARE
@@ -238,10 +234,7 @@ def note_loss(state: State, arm: int, loss: float, mean: float) -> None:
 
 @compiled
 def note_recent_loss(state: State, arm: int, loss: float, mean: float, recency: float) -> None:
-    """Add a loss to the recent memory, and the errors with which all means of its arm predicted it.
-
-    Call it before `note_loss`.
-    """
+    """Before `note_loss`, add a loss to the recent memory, and to the errors of the arm's means."""
     floats = state.floats
     scalars = state.scalars
     fade = scalars[S.recent_fade]

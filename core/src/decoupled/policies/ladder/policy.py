@@ -101,9 +101,8 @@ class Ladder(Policy):
         least_spread: the least that a round adds to the spread, as a share of its unit, from 0 to
             below 1.
         top_two_share: the largest share $g$ of the exploration for the leaders and their
-            challengers, from 0 to below
-            1. Their share grows with the weight of the rungs on means. With 0, there are no such
-               rungs.
+            challengers, in [0, 1). Their share grows with the weight of the rungs on means. With 0,
+            there are no such rungs.
         top_two_floor: the least part of that share that they get, from 0 to below 1.
         uniform_share: the share $\gamma$ of the exploration that is even over all arms, from 0 to
             below 1. With 0, an arm that was bad for long and becomes good may never be seen again,
@@ -321,10 +320,7 @@ def _numbers(values: object) -> tuple[float, ...] | None:
 
 
 class LadderBaselines(Baselines):
-    """The baselines of a ladder.
-
-    Any are accepted, and a pending decision keeps its law of exploration.
-    """
+    """The baselines of a ladder: any are accepted, and a pending decision keeps its law."""
 
     are_free = True
     keep_law = True

@@ -167,9 +167,7 @@ def strongest_rival(
 def chance_against(
     ranked: Floats, rank: int, eta: float, alpha: float, key: np.uint64
 ) -> tuple[float, int]:
-    """The probability that the arm at `rank` wins, given the draws of all others.
-
-    Return it with the rank of its rival.
+    """The chance that the arm at `rank` wins, given all other draws, and the rank of its rival.
 
     Its mean over the draws is the arm's probability of being the perturbed leader.
     """

@@ -78,13 +78,11 @@ DERIVED_SCALARS = (
     "recent_challenger_share",
     *vector("rung_weight", MOST_RUNGS),
     *vector("rung_prior", MOST_RUNGS),
-    *vector(
-        "rung_rate", MOST_RUNGS
-    ),  # as multiples of the rate of exploration; negative for the leaders by mean
+    # As multiples of the rate of exploration; negative for the leaders by mean.
+    *vector("rung_rate", MOST_RUNGS),
     *vector("rung_step", MOST_RUNGS),
-    *vector(
-        "rung_chance", MOST_RUNGS
-    ),  # of the explored arm under a rung, given the draws of its rivals
+    # Of the explored arm under a rung, given the draws of its rivals.
+    *vector("rung_chance", MOST_RUNGS),
     *vector("rung_offset", MOST_RUNGS),  # of a rung's loss, whatever the loss of the explored arm
 )
 SCALARS = (*LEARNED_SCALARS, *DERIVED_SCALARS)
@@ -135,6 +133,11 @@ LAYOUT = Layout(
 )
 
 S, R, N = LAYOUT.places()
+
+# Rows that serve as work space until `fill_baselines` fills them.
+SCRATCH_COSTS = R.baseline
+SCRATCH_RECENT_MEANS = R.bound
+SCRATCH_RECENT_INVERSES = R.law
 
 # Rates are multiples of c, and BY_MEAN and BY_RECENT_MEAN stand for the leaders by mean. `recency`
 # is 1 / memory.

@@ -181,10 +181,7 @@ def sum_of_powers(limit: Floats, power: float, first: int, end: int) -> float:
 
 @compiled
 def _corrections(x: float, s: float, half: float) -> float:
-    """The correction terms of the formula at one end of a sum of x ** -s.
-
-    They are relative to the summand there.
-    """
+    """The correction terms at one end of a sum of x ** -s, relative to the summand there."""
     inverse = 1.0 / x
     square = inverse * inverse
     first = s * inverse

@@ -79,8 +79,10 @@ class PerSegment(Baseline):
         check_columns(table.context, self.segments)
 
     def play(self, run: TableRun) -> None:
-        table, row_at = run.table, run.row_at
-        policy, rows = self.policy.at(table.arms), table.table(1).rows
+        table = run.table
+        row_at = run.row_at
+        policy = self.policy.at(table.arms)
+        rows = table.table(1).rows
         policy.register()  # also in a process that has not seen the policy
         loop = loop_for(policy)
         segments = table.segment_at(self.segments)[row_at]
@@ -183,9 +185,9 @@ def _learn(
 
 @dataclass(frozen=True)
 class LinUCB(Baseline):
-    r"""LinUCB in the standard game: it plays the arm that could be best.
+    r"""LinUCB in the standard game, for losses that are linear in the context.
 
-    Each arm's loss is linear in the context.
+    It plays the arm that could be best.
 
     With the features $x$ of a round, it plays the arm with the smallest
     $\hat\theta_a^\top x - \alpha \sqrt{x^\top A_a^{-1} x}$, where $A_a = \lambda I + \sum x x^\top$
@@ -257,11 +259,14 @@ class LinUCB(Baseline):
         return np.stack(places, axis=1), np.stack(values, axis=1), size
 
     def play(self, run: TableRun) -> None:
-        table, row_at = run.table, run.row_at
+        table = run.table
+        row_at = run.row_at
         places, values, size = self.features(table)
         inverse = np.tile(np.eye(size) / self.ridge, (table.arms, 1, 1))
-        model, step = np.zeros((table.arms, size)), np.zeros(size)
-        played, losses = np.zeros(len(row_at), np.int64), table.table(1).rows
+        model = np.zeros((table.arms, size))
+        step = np.zeros(size)
+        played = np.zeros(len(row_at), np.int64)
+        losses = table.table(1).rows
         stream = stream_of(run.seed, run.number, DRAWS)
         play_linear(
             losses, row_at, places, values, self.alpha, inverse, model, step, stream, played

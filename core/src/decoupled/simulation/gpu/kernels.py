@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import float64, int32, int64, uint64
@@ -26,21 +26,32 @@ from ...kernels.rounds import Run, Table, against_best, play_rounds
 from ...kernels.state import SECRET, State
 from ...kernels.worlds import AdversaryWorld, TableWorld
 from ...policies import Policy
-from ..traffic import KEY
+from ..traffic import DRAWS, KEY, LOSS_NOISE
 from .memory import REMEDY, Shape, first_line, registers, simulated, toolkit
 from .switches import switches_of
 
 cuda: Any = toolkit()  # must be a global of this module, because the simulator replaces it here
 
-_making, _compiling = Lock(), Lock()
+_making = Lock()
+_compiling = Lock()
 _kernels: dict[tuple[Any, ...], "Kernel"] = {}
+
+
+class PendingArrays(NamedTuple):
+    """The rules of late feedback, and room for the pending decisions of every thread of a grid."""
+
+    rules: Any
+    kept: Any
+    floats: Any  # slots x columns x threads
+    ints: Any
 
 
 class Kernel:
     """A kernel, compiled at its first launch for each kind of device and type of parameters."""
 
     def __init__(self, dispatcher: Any, shared: int, what: str) -> None:
-        self._dispatcher, self._what = dispatcher, what
+        self._dispatcher = dispatcher
+        self._what = what
         self._shared = shared  # bytes of a block's shared memory that policies use
         self._compiled: set[object] = set()
 
@@ -137,9 +148,9 @@ def _jit(function: Any, most: int, *, keep: bool) -> Any:
 
 @contextmanager
 def _rounding_as_on_the_cpu() -> Iterator[None]:
-    """Compile without fused multiply-add, for which Numba has no option.
+    """Compile without fused multiply-add, so that plays are those of the CPU, which rounds twice.
 
-    So plays are those of the CPU, which rounds twice.
+    Numba has no option for this.
     """
     if simulated():
         yield
@@ -155,10 +166,7 @@ def _rounding_as_on_the_cpu() -> Iterator[None]:
 
 @compiled
 def begin(state: State, initial: Any, draws: Any) -> None:
-    """Reset a state to before the first observation.
-
-    It has `initial` scalars, the secret of a fresh stream, and rows of zeros.
-    """
+    """Reset a state: `initial` scalars, the secret of a fresh stream, and rows of zeros."""
     scalars, floats, ints = state
     for place in range(len(scalars)):
         scalars[place] = initial[place]
@@ -224,14 +232,16 @@ def _table_kernel(
         me = cuda.grid(1)
         if is_late:
             key = cuda.local.array(2, uint64)
-            own_floats = pending[2][:, :, me]
-            own_ints = pending[3][:, :, me]
             queue = FeedbackQueue(
-                rules=pending[0], kept=pending[1], floats=own_floats, ints=own_ints, key=key
+                rules=pending.rules,
+                kept=pending.kept,
+                floats=pending.floats[:, :, me],
+                ints=pending.ints[:, :, me],
+                key=key,
             )
         for number in range(me, regret.shape[0], cuda.gridsize(1)):
-            fill_stream(pool, first + number, 0, noise)
-            fill_stream(pool, first + number, 1, draws)
+            fill_stream(pool, first + number, LOSS_NOISE, noise)
+            fill_stream(pool, first + number, DRAWS, draws)
             begin(state, initial, draws)
             if is_late:
                 fill_stream(pool, first + number, KEY, key)
@@ -269,7 +279,8 @@ def _table_kernel(
 
 def _adaptive_kernel(shape: Shape, values: tuple[float, ...], *, is_late: bool) -> Any:
     arms, scalar_count, float_rows, int_rows, memory_floats, memory_ints = shape[:6]
-    float_room, int_room = max(1, memory_floats), max(1, memory_ints)
+    float_room = max(1, memory_floats)
+    int_room = max(1, memory_ints)
     int_type = np.int32 if shape.int_bytes == 4 else np.int64
 
     def play_adversary(
@@ -316,10 +327,12 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...], *, is_late: bool) 
         )
         if is_late:
             key = cuda.local.array(2, uint64)
-            own_floats = pending[2][:, :, me]
-            own_ints = pending[3][:, :, me]
             queue = FeedbackQueue(
-                rules=pending[0], kept=pending[1], floats=own_floats, ints=own_ints, key=key
+                rules=pending.rules,
+                kept=pending.kept,
+                floats=pending.floats[:, :, me],
+                ints=pending.ints[:, :, me],
+                key=key,
             )
         for number in range(me, regret.shape[0], cuda.gridsize(1)):
             for place in range(memory_floats):
@@ -328,8 +341,8 @@ def _adaptive_kernel(shape: Shape, values: tuple[float, ...], *, is_late: bool) 
                 counted[place] = first_ints[place]
             for arm in range(arms):
                 sums[arm] = 0.0
-            fill_stream(pool, first + number, 0, noise)
-            fill_stream(pool, first + number, 1, draws)
+            fill_stream(pool, first + number, LOSS_NOISE, noise)
+            fill_stream(pool, first + number, DRAWS, draws)
             begin(state, initial, draws)
             suffered = regret[number]
             if is_late:

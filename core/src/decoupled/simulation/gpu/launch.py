@@ -27,7 +27,7 @@ from ..cpu import BlockResult, table_and_best
 from ..plan import Plan
 from ..scheduler import Workers
 from ..traffic import DIRECT, Traffic, kept_places, pending_bytes, pending_capacity
-from .kernels import kernel_for, kernel_key
+from .kernels import PendingArrays, kernel_for, kernel_key
 from .memory import (
     REMEDY,
     WORKERS,
@@ -114,10 +114,7 @@ def compile_kernel(policy: Policy, environment: Environment) -> None:
 
 
 def _pending(job: _Job) -> Callable[[LaunchGrid], tuple[Any, ...]]:
-    """The last argument of a kernel.
-
-    It has the rules, and room for the pending decisions of every thread of a grid.
-    """
+    """What makes the last argument of a kernel for a grid: `PendingArrays`, or nothing."""
     _, policy, environment, requirements, _, traffic, stream = job
     if traffic.is_direct:
         return lambda grid: ()
@@ -133,7 +130,7 @@ def _pending(job: _Job) -> Callable[[LaunchGrid], tuple[Any, ...]]:
         ints = cuda.device_array(
             (capacity.slots, capacity.ints, grid.size), np.int64, stream=stream
         )
-        return traffic.rules(), kept, floats, ints
+        return PendingArrays(rules=traffic.rules(), kept=kept, floats=floats, ints=ints)
 
     return allocated
 
@@ -238,7 +235,8 @@ def devices_for(plan: Plan) -> tuple[Device, ...]:
 @contextmanager
 def device_workers(available: tuple[Device, ...]) -> Iterator[Workers]:
     """A pool of threads, a few for each device."""
-    turns, lock = cycle(available), Lock()
+    turns = cycle(available)
+    lock = Lock()
 
     def choose() -> None:
         with lock:

@@ -1,7 +1,4 @@
-"""The GPUs of this machine, and how many runs fit on a device at once.
-
-If none can be used, the reason is here, too.
-"""
+"""The GPUs of this machine, how many runs fit on one at once, and why none can be used."""
 
 import math
 from collections.abc import Iterator
@@ -49,7 +46,8 @@ class Shape(NamedTuple):
 
 def shape_of(policy: Policy, environment: Environment) -> Shape:
     """The shape for a policy in an environment."""
-    layout, arms = policy.layout, environment.arms
+    layout = policy.layout
+    arms = environment.arms
     ints = len(layout.ints) + len(layout.pairs) * arms
     own = (arms, len(layout.all_scalars), max(1, len(layout.floats)), max(1, ints))
     common = switches_of(policy.params_type).shared_rows
@@ -75,10 +73,7 @@ class Device(NamedTuple):
 
 
 def simulated() -> bool:
-    """Whether Numba's simulator replaces the device (NUMBA_ENABLE_CUDASIM=1).
-
-    It is slow, and for tests only.
-    """
+    """Whether Numba's slow simulator replaces the device, for tests (NUMBA_ENABLE_CUDASIM=1)."""
     return bool(_settings.ENABLE_CUDASIM)
 
 
@@ -96,17 +91,14 @@ def toolkit() -> Any:
         with _names_removed_from_numpy():
             cuda: Any = import_module("numba.cuda")
             if getattr(cuda, "implementation", "") == "NVIDIA":
-                import_module(
-                    "numba.cuda.cudaimpl"
-                )  # otherwise loaded later, at the first compilation
+                # Otherwise it is loaded later, at the first compilation.
+                import_module("numba.cuda.cudaimpl")
     except ImportError as error:
         problem = f"device = 'cuda': numba-cuda cannot be loaded ({error})"
         raise UnsupportedError(f"{problem}; {REMEDY}") from None
     if getattr(cuda, "implementation", "") != "NVIDIA":
-        rule, remedy = (
-            "needs the package numba-cuda, which is not installed",
-            how_to_install("cuda"),
-        )
+        rule = "needs the package numba-cuda, which is not installed"
+        remedy = how_to_install("cuda")
         raise UnsupportedError(f"device = 'cuda': {rule}; {remedy}, or {REMEDY}")
     if not cuda.is_available():
         raise UnsupportedError(f"device = 'cuda': no NVIDIA GPU was found{_why(cuda)}; {REMEDY}")
@@ -203,9 +195,7 @@ class LaunchGrid(NamedTuple):
 
 
 class LaunchRequirements(NamedTuple):
-    """What determines how many runs fit on a device.
-
-    That is a thread's state, the horizon, and the number of checkpoints.
+    """What determines how many runs fit on a device: a state, the horizon and the checkpoints.
 
     Against an adversary, each thread also stores the loss of every arm at every checkpoint. If
     feedback is not direct, it stores its pending decisions, which take `pending` bytes.
@@ -232,10 +222,7 @@ def registers(shape: Shape) -> int:
 
 
 def launch_grid(requirements: LaunchRequirements, device: Device, runs: int) -> LaunchGrid:
-    """The grid for a number of runs.
-
-    If there are more runs than threads, each thread plays several.
-    """
+    """The grid for a number of runs; if they are more than the threads, each plays several."""
     count = min(runs, device.processors * resident_threads(requirements.shape))
     if requirements.shape.adaptive:
         room = _room(requirements, device) // (
@@ -253,10 +240,7 @@ def launch_grid(requirements: LaunchRequirements, device: Device, runs: int) -> 
 
 
 def most_runs(requirements: LaunchRequirements, device: Device) -> int:
-    """How many runs one launch can have.
-
-    Their results must fit in memory, and their plays in the counters.
-    """
+    """How many runs a launch can have: results must fit in memory, and plays in the counters."""
     widest = launch_grid(requirements, device, MOST_COUNT)
     # All threads of a block may play one run more than some threads of another.
     runs_a_thread = MOST_COUNT // (widest.threads * requirements.horizon)
@@ -279,9 +263,11 @@ def _room(requirements: LaunchRequirements, device: Device) -> int:
 
 def check_fits(requirements: LaunchRequirements, device: Device, what: str) -> None:
     """Raise an error if the threads of a device cannot hold a simulation."""
-    shape, room = requirements.shape, _room(requirements, device)
+    shape = requirements.shape
+    room = _room(requirements, device)
     most = min(MOST_LOCAL, int(device.free * SHARE) // (device.processors * RESIDENT))
-    what, problem = f"device = 'cuda': {what} with {shape.arms} arms", None
+    what = f"device = 'cuda': {what} with {shape.arms} arms"
+    problem = None
     if shape.arms > MOST_ARMS:
         problem = f"{what}: a device supports at most {MOST_ARMS} arms; "
     elif shape.bytes() > most:
@@ -304,10 +290,7 @@ def check_fits(requirements: LaunchRequirements, device: Device, what: str) -> N
 
 
 def block_size(plan: Plan, devices: tuple[Device, ...]) -> int:
-    """How many runs a block holds: about 0.1 s of work.
-
-    They are whole waves, if the results are not too large.
-    """
+    """How many runs a block holds: about 0.1 s of work, in whole waves if results are small."""
     device = min(devices, key=lambda candidate: candidate.free)
     arms = plan.environment.arms
     shape = max(

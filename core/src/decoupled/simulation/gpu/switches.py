@@ -30,7 +30,7 @@ _SWITCHES: dict[Any, Switches] = {
         ("alpha", "sorting", "sharing", "by_losses", "exploit_ratio"), shared_rows=1
     ),
     strata.Params: Switches(("alpha", "sharing", "centred", "by_losses", "exploit_ratio")),
-    tsallis.Params: Switches(("exploit_power", "explore_power")),
+    tsallis.Params: Switches(("a", "b")),
     ladder.Params: Switches(("rungs", "top_two_share", "recency"), shared_rows=1),
 }
 
