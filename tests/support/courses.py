@@ -35,7 +35,7 @@ from decoupled.kernels.state import State
 from decoupled.kernels.worlds import AdversaryWorld, TableWorld
 from decoupled.policies.contextual.kernels import keyed_contextual
 from decoupled.policies.ladder.rungs import keyed_ladder
-from decoupled.simulation.cpu import Game, table_and_best
+from decoupled.simulation.cpu import RunFactory, table_and_best
 from decoupled.simulation.traffic import Traffic, new_queue
 from support.policies import examples
 
@@ -128,8 +128,8 @@ def context_game(loop: Any) -> bytes:
     context = {"s": draw.integers(0, 3, ROUNDS), "x": draw.normal(size=ROUNDS)}
     table = dc.environments.ContextTable(draw.random((ROUNDS, 3)).round(1), context)
     plays, regret = np.zeros((2, 3), np.int64), np.zeros(2)
-    game = Game(policy, table, ROUNDS, seed=0)
-    run = game.new_run(0, np.array([7, ROUNDS]), regret, plays)
+    factory = RunFactory(policy, table, ROUNDS, seed=0)
+    run = factory.new_run(0, np.array([7, ROUNDS]), regret, plays)
     loop(run._replace(world=run.world._replace(best=0)))
     return bytes_of(*run.state, run.draws, regret, plays)
 
@@ -217,8 +217,8 @@ def common_calls() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     yield "clear", feedback_delay.clear, (queue,)
     yield "explores", feedback_delay.explores, (rules, queue.key, 7)
     yield "_enqueue", feedback_delay._enqueue, (some, queue, 7, 2, 1.5, 0.25)
-    for keep in (True, False):
-        yield f"_copy, {keep}", feedback_delay._copy, (some, queue, 7, keep)
+    yield "_keep", feedback_delay._keep, (some, queue, 7)
+    yield "_restore", feedback_delay._restore, (some, queue, 7)
     numbers, serials = rng.random(6), np.arange(3, 9)
     yield (
         "key_word",

@@ -21,7 +21,7 @@ from decoupled.kernels.jit import compiled
 from decoupled.kernels.random.stream import uniform
 from decoupled.kernels.state import ROUND, SHARED_SCALARS, Layout, State
 from decoupled.policy import Baselines
-from decoupled.simulation.cpu import Game, run_streams
+from decoupled.simulation.cpu import RunFactory, run_streams
 from decoupled.simulation.plan import make_plan
 from decoupled.simulation.traffic import (
     KEY,
@@ -213,12 +213,12 @@ def estimates(
     world: dc.environments.Environment = EASY,
 ) -> Any:
     """The estimates at the end of each run, in a world of constant means."""
-    game = Game(policy, world, rounds, late_games.SEED, traffic=traffic)
+    factory = RunFactory(policy, world, rounds, late_games.SEED, traffic=traffic)
     found = np.empty((runs, world.arms))
     for number in range(runs):
         plays = np.zeros((2, world.arms), np.int64)
-        run = game.new_run(number, np.array([rounds]), np.zeros(1), plays)
-        game.loop(run)
+        run = factory.new_run(number, np.array([rounds]), np.zeros(1), plays)
+        factory.loop(run)
         found[number] = policy.at(world.arms).estimates(run.state)
     return found
 

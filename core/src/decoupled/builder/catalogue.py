@@ -143,7 +143,8 @@ def _common() -> Group:
         (feedback_delay.clear, (_queue(),)),
         (feedback_delay.explores, (_queue().rules, _stream(), 0)),
         (feedback_delay._enqueue, (state, _queue(), 0, 0, 1.0, 1.0)),
-        (feedback_delay._copy, (state, _queue(), 0, False)),
+        (feedback_delay._keep, (state, _queue(), 0)),
+        (feedback_delay._restore, (state, _queue(), 0)),
     )
     exports = [Export(name_of(function), function, arguments) for function, arguments in functions]
     for adversary in adversaries():

@@ -110,7 +110,7 @@ ROWS = (
     R.recent_sums,
     R.recent_centred_sums,
 )
-FIRST_LEARNED = S.segment_rise
+FIRST_LEARNED: int = S.segment_rise
 LEARNED = len(ladder_state.LEARNED_SCALARS)
 DIFFERENCES = ("segment_between", "segment_between_free", "segment_between_size")
 KEPT_SCALARS = LEARNED + len(DIFFERENCES)
@@ -267,7 +267,10 @@ def end_of_names(numbers: int) -> int:
 @compiled
 def own_place(kept: int) -> int:
     """The place of a kept scalar in the state of the segment at hand."""
-    return FIRST_LEARNED + kept if kept < LEARNED else S.segment_between + kept - LEARNED
+    if kept < LEARNED:
+        return FIRST_LEARNED + kept
+    place: int = S.segment_between + kept - LEARNED
+    return place
 
 
 @compiled
