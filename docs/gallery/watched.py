@@ -4,7 +4,7 @@ A watched learner keeps a confidence sequence for the mean loss of each arm: int
 that hold at every moment at once with probability 95 %. So you may look as often as you
 like, and stop when you like. This is one run: the dashed lines are the true means, and
 the vertical line is the first look with the verdict that `new` is better. The verdict
-comes long before the two bands part, because it compares the arms directly.
+comes before the two bands part, because it compares the arms directly.
 """
 
 import matplotlib.pyplot as plt

@@ -74,7 +74,7 @@ def test_the_router_runs_and_judges_its_claims(tmp_path: Path) -> None:
 
 
 def test_labels_find_out_that_the_judge_favours_the_worse_model(tmp_path: Path) -> None:
-    """In 33 runs labels decided from round 79 to 179, and the judge alone from round 29 to 47. A verdict errs with 5 % at most.
+    """In 8 runs labels decided from round 36 to 105, and the judge alone from round 19 to 41. A verdict errs with 5 % at most.
 
     On a busy machine the mirror leaves requests out, so far more are sent than a verdict needs.
     """
