@@ -457,7 +457,7 @@ def difference_now(sums: Sums, arm: int, other: int, *, drift: bool) -> Interval
     estimate = estimated_difference(sums, arm, other, drift=drift)
     if low > high:
         # The two ends weigh rounds differently, and the arms took turns: there is no interval.
-        return Interval(estimate, -1.0, 1.0)
+        return Interval.around(estimate, -1.0, 1.0)
     return Interval.around(estimate, low, high)
 
 
