@@ -9,6 +9,7 @@ import pytest
 
 import decoupled as dc
 from decoupled.inference import Sequences
+from decoupled.inference.sums import Observation
 from decoupled.testing import state_of
 
 
@@ -120,15 +121,18 @@ def test_sequences_that_are_kept_elsewhere_are_those_of_the_learner() -> None:
     learner, own = dc.Ladder().start(arms=3, seed=1), Sequences(3)
     learner.watch(patience=4)
     assert learner.inference.take_released() == {}
+    made: dict[str, dc.Decision] = {}
     chance = np.random.default_rng(1)
     for _ in range(200):
-        learner.decide(count=int(chance.integers(1, 4)))
+        for decision in learner.decide(count=int(chance.integers(1, 4))):
+            made[decision.id] = decision
         for decision in learner.pending:
             if chance.random() < 0.6:
                 learner.observe(decision, float(chance.random()))
-        for seen in learner.inference.take_released().values():
+        for key, seen in learner.inference.take_released().items():
             if seen is None:
-                own.leave_out()
+                lost = made[key]
+                own.leave_out(Observation(int(lost.explore), lost.weight, 0.0))
             else:
                 own.add(seen)
     progress = learner.inference.catch_up()

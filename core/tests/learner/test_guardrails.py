@@ -484,14 +484,17 @@ def test_segments_are_judged_by_their_own_evidence() -> None:
     learner.guardrails = rules(0.3)  # with 0.2, one seed in ten would not know enough by the end
     first, second = (Sequences(2, 0.05 * share_of_segment(place)) for place in (1, 2))
     twins = {"law": first, "art": second}
+    expected: dict[str, list[Any]] = {"law": [], "art": []}
     served = Counter[tuple[str, str | None]]()
     for turn in range(1_200):
         subject = "art" if turn % 2 else "law"
         law = learner.exploration_probabilities(context={"subject": subject})
         decision = learner.decide(context={"subject": subject})
         good = within(twins[subject].sums, 0.3, twins[subject].risk, drift=True).tolist()
-        expected = learner.arms[good[0]] if good else None  # the first is the cheap one
-        assert (decision.exploit if decision.guard else None) == expected
+        expected[subject].append(learner.arms[good[0]] if good else None)  # the first is cheap
+        # The learner compares the arms before 2 % more losses of the segment are counted.
+        waits = len(expected[subject]) // 50
+        assert (decision.exploit if decision.guard else None) in expected[subject][-1 - waits :]
         served[subject, decision.guard and str(decision.exploit)] += 1
         bad = 0.9 if (subject, decision.explore) == ("art", "cheap") else 0.2
         loss, explored = float(luck.random() < bad), learner.arms.index(decision.explore)
