@@ -116,6 +116,54 @@ def test_functions_from_elsewhere_are_not_kept() -> None:
     assert folder is None or not list(Path(folder).rglob("*test_jit*"))
 
 
+OWN_ADVERSARY = """
+from dataclasses import dataclass
+from typing import NamedTuple
+import numpy as np
+import decoupled as dc
+from decoupled.extend import AdversaryFunctions, Memory, compiled
+
+class Own(NamedTuple):
+    level: float
+
+@compiled
+def losses(params, memory, t, out):
+    for arm in range(len(out)):
+        out[arm] = params.level * LARGEST * arm
+
+@compiled
+def note(params, memory, t, exploit):
+    pass
+
+@dataclass(frozen=True)
+class Rising(dc.environments.Adversary):
+    arms: int
+    params_type = Own
+    functions = AdversaryFunctions(losses, note)
+    level: float = 1.0
+
+    def memory(self):
+        return Memory(np.zeros(1), np.zeros(1, np.int64))
+
+def play():
+    result = dc.simulate(dc.UCB1(), Rising(arms=2), horizon=40, runs=1, seed=0)
+    print(result.summary()["mean"].iloc[0])
+"""
+
+
+def test_code_with_a_users_parameters_is_not_kept(tmp_path: Path) -> None:
+    # It contains the user's functions, which the digest does not cover: after an edit, the old code
+    # ran. A process that could not import the parameters could not read the cache at all.
+    module = tmp_path / "own.py"
+    settings = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
+    module.write_text(OWN_ADVERSARY.replace("LARGEST", "0.0"))
+    assert float(ran("-c", "import own; own.play()", **settings)) == 0.0
+    module.write_text(OWN_ADVERSARY.replace("LARGEST", "1.0"))
+    assert float(ran("-c", "import own; own.play()", **settings)) > 0.0
+    module.rename(tmp_path / "other.py")
+    assert float(ran("-c", "import other; other.play()", **settings)) > 0.0
+
+
 def test_compiling_threads_keep_to_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -275,7 +275,7 @@ def kept_in(folder: str, jit: Callable[[Any], Any], function: Callable[..., obje
     """Apply a caching decorator to a function, with `folder` as its cache."""
     with _cache_directory(folder):
         dispatcher = jit(function)
-    _save_alone(dispatcher, folder)
+    _guard_saving(dispatcher, folder)
     return dispatcher
 
 
@@ -302,8 +302,8 @@ def make_name_unique(kind: type) -> None:
     kind.__name__ = re.sub(r"\W", "_", f"{kind.__module__}.{kind.__qualname__}")
 
 
-def _save_alone(dispatcher: Any, folder: str) -> None:
-    """Let one process at a time write to the cache.
+def _guard_saving(dispatcher: Any, folder: str) -> None:
+    """Let one process at a time write to the cache, and keep out what depends on other sources.
 
     Numba numbers the files of a function's variants by its index. Two processes that add different
     variants at once would pick the same number, and one would later load the other's machine code,
@@ -311,9 +311,24 @@ def _save_alone(dispatcher: Any, folder: str) -> None:
     """
     save = dispatcher._cache.save_overload
 
-    def save_alone(signature: object, result: object) -> None:
+    def save_if_ours(signature: Any, result: object) -> None:
+        arguments = getattr(signature, "args", signature)  # Numba also takes a tuple of types
+        if not all(_is_type_of_ours(kind) for kind in arguments):
+            return
         with open(os.path.join(folder, "lock"), "a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # released when the file is closed
             save(signature, result)
 
-    dispatcher._cache.save_overload = save_alone
+    dispatcher._cache.save_overload = save_if_ours
+
+
+def _is_type_of_ours(kind: Any) -> bool:
+    """Whether no named tuple in a Numba type belongs to another package.
+
+    A user's parameters select a user's functions, which the code contains and the digest does not
+    cover. And a process that cannot import the tuple's module could not read the cache any more.
+    """
+    owner = getattr(kind, "instance_class", None)
+    if owner is not None and not is_ours(owner):
+        return False
+    return all(_is_type_of_ours(part) for part in getattr(kind, "types", ()))
