@@ -440,12 +440,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     parser.add_argument("--only", nargs="+", choices=sorted(FIGURES), help="draw these figures")
     parser.add_argument(
-        "--measure", action="store_true", help="first simulate what the README's figure shows"
+        "--measure",
+        action="store_true",
+        help="first simulate what the README's figure and that of verdicts show",
     )
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     if options.measure:
         print(measured.measure_regret())
+        print(measured.measure_arms_out())
     for name in options.only or FIGURES:
         for dark in (False, True)[: 1 + (name in DARK)]:
             print(draw(name, options.out, dark))

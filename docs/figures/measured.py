@@ -9,6 +9,7 @@ import numpy as np
 
 import decoupled as dc
 from decoupled.plots import Panel, Picture, Series, draw, styles
+from decoupled_lab.bench import verdict
 
 DATA = Path(__file__).parents[1] / "data/figures"
 GUIDE = 13  # the style of a line to compare with: grey and dashed
@@ -65,6 +66,12 @@ FIGURES = {
         "round",
         ("switches of the key so far",),
         True,
+        True,
+    ),
+    "arms-out": Measured(
+        "12 summarisers, people's scores: arms that are out, 20 runs",
+        "round",
+        ("of 11 arms",),
         True,
     ),
     # Of the experiment `judges`.
@@ -149,4 +156,28 @@ def measure_regret() -> Path:
         for series in results.series(list(policies.values())):
             for numbers in zip(series.x, series.y, *series.ends, strict=True):
                 lines.writerow(("", series.label, "line", *(f"{number:.6g}" for number in numbers)))
+    return file
+
+
+LOOKS = (100, 150, 200, 300, 400, 500, 600, 800, 1_000, 1_400, 2_000, 3_000, 4_000, 5_000, 7_000, 10_000)  # fmt: skip
+
+
+def measure_arms_out() -> Path:
+    """Play the summaries of `decoupled bench verdict` in DECOUPLED_DATA; a few seconds.
+
+    The curve of the bets that version 0.2.0 replaced stays as it is, because their code is gone.
+    """
+    summaries = next(world for world in verdict.worlds() if world.name.startswith("summaries"))
+    file = DATA / "arms-out.csv"
+    with file.open(newline="") as opened:
+        before = [row for row in csv.DictReader(opened) if row["series"] == "before"]
+    with file.open("w", newline="") as opened:
+        lines = csv.DictWriter(opened, HEAD, lineterminator="\n")
+        lines.writeheader()
+        for drift, label in {False: "no drift", True: "drift allowed"}.items():
+            runs = [verdict.played(summaries, seed, looks=LOOKS, drift=drift) for seed in range(20)]
+            means = np.mean([counts for counts, _ in runs], axis=0)
+            for look, mean in zip(LOOKS, means, strict=True):
+                lines.writerow({"series": label, "kind": "line", "x": look, "y": f"{mean:.3g}"})
+        lines.writerows(before)
     return file

@@ -7,7 +7,7 @@ The tables are read from the folder that DECOUPLED_DATA names, and are left out 
 import csv
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -96,22 +96,24 @@ def worlds() -> Iterator[World]:
     yield World("0/1: .3 and eleven of .4", 12, zero_one(0.3, *[0.4] * 11))
 
 
-def played(world: World, seed: int, rounds: int, *, drift: bool = True) -> tuple[list[int], int]:
-    """The arms that are out after each of `LOOKS`, and the round in which all but one were.
+def played(
+    world: World, seed: int, *, looks: Sequence[int] = LOOKS, drift: bool = True
+) -> tuple[list[int], int]:
+    """The arms that are out after each of `looks`, and the round in which all but one were.
 
     0 stands for a round that did not come.
     """
     rng = np.random.default_rng(seed)
     learner = Ladder().start(world.arms, seed=seed)
     learner.watch(drift=drift)
-    counts = [0] * len(LOOKS)
+    counts = [0] * len(looks)
     all_out = 0
-    for number in range(1, rounds + 1):
+    for number in range(1, looks[-1] + 1):
         decision = learner.decide()
         losses = world.losses(rng)
         learner.observe(decision, loss=float(losses[int(decision.explore)]))
-        if number in LOOKS:
-            counts[LOOKS.index(number)] = len(learner.inference.verdict().out)
+        if number in looks:
+            counts[looks.index(number)] = len(learner.inference.verdict().out)
         if all_out == 0 and number % EVERY == 0 and world.most > 0.0:
             is_decided = len(learner.inference.verdict().left) <= 1
             all_out = number if is_decided else 0
@@ -125,7 +127,7 @@ def measure(repetitions: int = 20) -> Iterator[Rate | Reading]:
     but one are.
     """
     for world in worlds():
-        runs = [played(world, seed, LOOKS[-1]) for seed in range(repetitions)]
+        runs = [played(world, seed) for seed in range(repetitions)]
         if world.most > 0.0:
             decided = [all_out or 10 * LOOKS[-1] for _, all_out in runs]
             name = f"{world.name}: all out"
