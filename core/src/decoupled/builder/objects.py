@@ -379,7 +379,8 @@ def _optimise(module: Any, machine: Any) -> None:
     """Optimise as Numba does: inline first, then optimise the whole module."""
     for level in (0, 3):
         options = llvm.create_pipeline_tuning_options(speed_level=level)
-        options.loop_vectorization, options.slp_vectorization = level > 0, False
+        options.loop_vectorization = level > 0
+        options.slp_vectorization = False
         builder = llvm.create_pass_builder(machine, options)
         passes = builder.getModulePassManager()
         if level == 0:

@@ -127,8 +127,8 @@ def _from_dispatcher(dispatcher: Any) -> LazyKernel:
 def _by_name(module: str, name: str) -> Any:
     """What a module holds under a qualified name; None if there is nothing."""
     held: Any = sys.modules.get(module)
-    for part in name.split("."):
-        held = getattr(held, part, None)
+    for attribute in name.split("."):
+        held = getattr(held, attribute, None)
     return held
 
 

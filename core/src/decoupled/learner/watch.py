@@ -193,8 +193,8 @@ class Watch:
             sequences.append(self.incumbent_trial)
         if self.judged_sequences is not None:
             sequences.append(self.judged_sequences)
-        if self.lookout is not None and self.lookout.own is not None:
-            sequences.append(self.lookout.own)
+        if self.lookout is not None and self.lookout.since_alarm is not None:
+            sequences.append(self.lookout.since_alarm)
         if self.segments is not None:
             sequences.extend(self.segments.values())
         if self.incumbent_trials is not None:

@@ -92,24 +92,26 @@ def note_numbers(params: Any, state: State) -> None:
     numbers = int(params.numbers)
     ranked = ranked_at(numbers)
     for number in range(numbers):
-        given = scalars[number_at(AS_GIVEN, number, numbers)]
+        latest = scalars[number_at(AS_GIVEN, number, numbers)]
         seen_at = number_at(TIMES_SEEN, number, numbers)
         mean_at = number_at(MEAN, number, numbers)
         deviation_at = number_at(DEVIATION, number, numbers)
         first = recent_at(number, numbers)
-        if given < MISSING:
+        if latest < MISSING:
             seen = scalars[seen_at] + 1.0
-            scalars[first + int(seen - 1.0) % RECENT] = given
+            scalars[first + int(seen - 1.0) % RECENT] = latest
             count = min(int(seen), RECENT)
             rank_values(scalars, first, count, ranked)
             low = scalars[ranked + count // 4]
             high = scalars[ranked + count - 1 - count // 4]
-            low, high = low - FENCE * (high - low), high + FENCE * (high - low)
+            fence = FENCE * (high - low)
+            low -= fence
+            high += fence
             counted = 0.0
             mean = 0.0
             variance = 0.0
             if seen > RECENT:
-                scalars[ranked] = given
+                scalars[ranked] = latest
                 counted = min(seen, MEMORY) - 1.0
                 mean = scalars[mean_at]
                 variance = scalars[deviation_at] ** 2
@@ -127,7 +129,7 @@ def note_numbers(params: Any, state: State) -> None:
 
 @compiled
 def rank_values(scalars: Floats, first: int, count: int, to: int) -> None:
-    """Copy values in rising order."""
+    """Copy so many values from the place `first` on to the place `to`, in rising order."""
     for place in range(count):
         value = scalars[first + place]
         hole = to + place
