@@ -116,9 +116,8 @@ def _array(context: Any, builder: Any, block: Any, kind: Any, at: int) -> Any:
 
 
 def _writer(returns: list[str], at: int) -> Any:
-    """An intrinsic that writes a result to a block at byte `at`.
-
-    It records the kinds of the result in `returns`.
+    """An intrinsic that writes a result to a block at byte `at`, and that records the kinds of the
+    result in `returns`.
     """
 
     @intrinsic  # type: ignore[untyped-decorator]

@@ -65,7 +65,7 @@ class Retries:
 
 @dataclass(frozen=True)
 class Remedies:
-    """Remedies that error messages name. These are for a program; the command line has its own."""
+    """Remedies that error messages name to a program; the command line has its own."""
 
     key: str = f"pass key=... to the client, or set {KEY_VARIABLE}"
     url: str = "is `decoupled serve` running there? pass its address to the client"

@@ -149,9 +149,8 @@ UNUSED_FOR = 30 * 24 * 3600.0  # seconds after which the cache folder of another
 
 @cache
 def cache_folder() -> str | None:
-    """The folder for machine code, or None if none is writable or files cannot be locked.
-
-    It is in `NUMBA_CACHE_DIR` or the user's cache folder.
+    """The folder for machine code, in `NUMBA_CACHE_DIR` or the user's cache folder; None if none is
+    writable or files cannot be locked.
     """
     if fcntl is None:
         return None

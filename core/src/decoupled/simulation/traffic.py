@@ -177,8 +177,8 @@ class PendingCapacity(NamedTuple):
 def kept_places(policy: Policy, arms: int) -> Ints:
     """What a pending decision keeps: three counts, then places of scalars, floats and ints.
 
-    These are what `Baselines.write` or `recall_law` write, which is where a learner puts the
-    baselines or the law of a late decision, and what is named in `kept`.
+    The places are those that `Baselines.write` or `recall_law` write, which is where a learner puts
+    the baselines or the law of a late decision, and what is named in `kept`.
     """
     layout = policy.layout
     least = np.iinfo(np.int64).min

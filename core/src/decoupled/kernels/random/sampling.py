@@ -138,9 +138,8 @@ def frechet_leader(ranked: Floats, eta: float, alpha: float, stream: Words) -> i
 
 @compiled
 def inverse_root_excess(tail: float, alpha: float) -> float:
-    """The perturbation with a given tail probability, less 1.
-
-    That is tail ** (-1/alpha) - 1, infinite for a tail of 0.
+    """The perturbation with a given tail probability, less 1: tail ** (-1/alpha) - 1, infinite for
+    a tail of 0.
     """
     if alpha == 2.0:
         return 1.0 / math.sqrt(tail) - 1.0
@@ -198,8 +197,8 @@ _LOG = (  # coefficients of increasing powers
 def rough_log(number: float) -> float:
     """The logarithm of a positive number to six digits after the point.
 
-    It is a polynomial of the number scaled to [1, 2), by Chebyshev interpolation, and has the same
-    bits on any processor.
+    A polynomial of the number scaled to [1, 2), by Chebyshev interpolation, has the same bits on
+    any processor.
     """
     bits = np.float64(number).view(np.int64)
     scaled = np.int64((bits & _FRACTION) | (_EXPONENT_OF_ONE << 52)).view(np.float64)

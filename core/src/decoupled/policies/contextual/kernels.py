@@ -1,7 +1,5 @@
-"""The kernels of the contextual ladder.
-
-It has a ladder of all rounds, one of each segment, rules that know the context, and a hedge of
-these.
+"""The kernels of the contextual ladder: a ladder of all rounds, one of each segment, rules that
+know the context, and a hedge of these.
 
 What is exploited does not change what is seen. So any number of rules, each a *rung*, can be judged
 by one exploration. The exploration mixes an even share, the ladder of all rounds and that of the

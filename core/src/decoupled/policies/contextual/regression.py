@@ -1,6 +1,5 @@
-"""Predictions from the numbers of a context.
-
-They come from ridge regression of each arm's losses, by recursive least squares that forget.
+"""Predictions from the numbers of a context, by ridge regression of each arm's losses: recursive
+least squares that forget.
 
 With segments, the regression fits what their shrunk means leave. A number is scaled by its mean and
 its deviation, of values that are first clipped to the quartiles of the last RECENT values and FENCE
@@ -165,10 +164,8 @@ def starting_value(params: Any, state: State, arm: int) -> float:
 
 @compiled
 def trust(params: Any, state: State) -> float:
-    """The share of the regression's prediction that counts.
-
-    It is 1 without vectors. With vectors it is the slope of past losses on what was predicted
-    before them.
+    """The share of the regression's prediction that counts: 1 without vectors, and with vectors the
+    slope of past losses on what was predicted before them.
     """
     if params.gated == 0.0:
         return 1.0

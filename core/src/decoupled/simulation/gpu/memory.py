@@ -208,9 +208,8 @@ class LaunchRequirements(NamedTuple):
 
 
 def resident_threads(shape: Shape) -> int:
-    """How many threads of a multiprocessor should run at once.
-
-    They are as many as have their states in its cache, if there is room for any.
+    """How many threads of a multiprocessor should run at once: as many as have their states in its
+    cache, if there is room for any.
     """
     fitting = NEAR // shape.touched() // WARP * WARP
     return int(min(fitting, MOST_THREADS)) if fitting >= FEWEST_THREADS else FAR_THREADS
