@@ -116,6 +116,7 @@ def group(name: str) -> Group:
 
 
 def _common() -> Group:
+    """What all policies share: betting, keys, streams, simulated worlds and adversaries."""
     numbers = np.zeros(ARMS)
     table = np.zeros((ARMS, ARMS))
     nodes = winner_law.grid(ARMS, 2.0, True)
@@ -160,6 +161,7 @@ def _common() -> Group:
 
 
 def _of_policy(policy: Policy) -> Group:
+    """The compiled functions of one form of a policy."""
     kind = policy.params_type
     register(kind, policy.functions)
     named = name_of(kind)
@@ -213,6 +215,7 @@ def _entry_points(policy: Policy) -> Iterator[Export]:
 
 
 def _betting() -> tuple[Observed, ArmTotals, PairTotals, OutTotals, SingleTotals, Standing]:
+    """Arguments of `add_observations`, for their types alone."""
     numbers = np.zeros(ARMS)
     table = np.zeros((ARMS, ARMS))
     ints = np.zeros(ARMS, np.int64)
@@ -264,6 +267,7 @@ def _standing() -> Standing:
 
 
 def _alarm() -> tuple[Observed, AlarmTotals, Standing, int, int]:
+    """Arguments of `bet_since`, for their types alone."""
     numbers = np.zeros(ARMS)
     table = np.zeros((ARMS, ARMS))
     ints = np.zeros(ARMS, np.int64)

@@ -363,6 +363,7 @@ def _linked_module(text: str, name: str, symbol: str, shown: set[str]) -> Any:
 
 
 def _check_calls(module: Any, allowed: frozenset[str]) -> None:
+    """Raise an error if a module calls functions other than these and those of LLVM."""
     foreign = sorted(
         function.name
         for function in module.functions

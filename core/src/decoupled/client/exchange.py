@@ -83,7 +83,7 @@ class Endpoint:
     notify: Callable[[str], None]
 
     def without_compile_wait(self) -> "Endpoint":
-        """The same, but do not wait while the service compiles a policy."""
+        """The same endpoint, without waiting while the service compiles a policy."""
         return replace(self, retries=replace(self.retries, compiling=0.0))
 
 

@@ -184,6 +184,7 @@ def _sweep(root: Path) -> None:
 
 @contextmanager
 def _cache_directory(folder: str) -> Iterator[None]:
+    """Let Numba cache what is decorated in the block in this folder."""
     # Numba reads the setting when a function is decorated. The lock keeps another thread from
     # restoring it too soon.
     settings = numba().config

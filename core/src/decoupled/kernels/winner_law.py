@@ -79,6 +79,7 @@ def survival(excess: float, alpha: float, frechet: bool) -> float:
 def _add_law(
     shifts: Floats, alpha: float, frechet: bool, nodes: Grid, hazards: Floats, law: Floats
 ) -> None:
+    """Add the integral over all nodes to the law: the chance of each arm to win."""
     for node in range(len(nodes.above)):
         share = nodes.weights[node] * fill_hazards(
             nodes.above[node], shifts, alpha, frechet, hazards

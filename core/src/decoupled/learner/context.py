@@ -70,6 +70,9 @@ class Encoder:
         return self._place(segment, new=new), numbers
 
     def _place(self, segment: Segment, *, new: bool) -> int:
+        """The place of a segment, which it gets now if it may be `new`; of those without room, the
+        last.
+        """
         place = self._places.get(segment)
         if place is None:
             place = len(self.segments)
@@ -396,6 +399,7 @@ def _number(name: str, value: object) -> float:
 
 
 def _text(name: str, value: object) -> str | None:
+    """The text of a value of a segment; None if it is missing, and an error if it can be none."""
     if type(value) is str:
         if len(value) <= MOST_CHARACTERS:
             return value

@@ -117,6 +117,7 @@ def restoring(
 
 
 def _restored(content: dict[str, Any], policy: Definition) -> Parts:
+    """The parts of a learner from content that nobody has checked."""
     arms = ArmNames.checked(content["arms"])
     losses = LossRange.checked(content["loss_range"])
     state = _state(content, policy, len(arms))
@@ -159,6 +160,7 @@ def _restored(content: dict[str, Any], policy: Definition) -> Parts:
 
 
 def _state(content: dict[str, Any], policy: Definition, arms: int) -> State:
+    """The state of the policy, with what was learned; an error if the policy learns other things."""
     layout = policy.at(arms).layout
     learned = content["learned"]
     if learned.keys() != set(layout.learned):
@@ -200,6 +202,7 @@ def _remembered(content: dict[str, Any], whole: int, *, forgets: bool) -> float:
 
 
 def _serials(content: dict[str, Any], arms: int) -> Serials:
+    """The serials of the arms, which are their places unless some were retired."""
     if "serials" not in content:
         return Serials(arms)
     n_ever, kept = content["serials"]
@@ -215,6 +218,7 @@ def _serials(content: dict[str, Any], arms: int) -> Serials:
 def _check_waiting(
     pending_store: PendingStore, content: dict[str, Any], now: int, n_ever: int
 ) -> None:
+    """Check the pending decisions, and the baselines that they need."""
     _check("tag", pending_store.tag, holds=isinstance(pending_store.tag, str))
     for name in ("made", "forgotten"):
         _whole(name, content[name], 0)
@@ -244,6 +248,7 @@ def _check_waiting(
 
 
 def _check_pending(pending: Pending, now: int, n_ever: int) -> None:
+    """Check one pending decision, made before this round by a learner with so many arms."""
     decision, serial, eligible, _ = pending
     _check("pending", decision.id, holds=isinstance(decision.id, str))
     _whole("pending", decision.round, 1, now)

@@ -120,6 +120,7 @@ class NativeFunction:
         return block
 
     def _result(self, block: "_Block") -> Any:
+        """What a call returned, from the end of its block: nothing, a value, or a tuple."""
         returns = self.signature.returns
         start = self._words - len(returns)
         values = tuple(

@@ -51,6 +51,7 @@ def runnable(cpuinfo: Path = CPUINFO) -> tuple[str, ...]:
 
 
 def _flags(cpuinfo: Path) -> frozenset[str]:
+    """What the processor can do, by the names that Linux gives it; nothing if that is not known."""
     if sys.platform == "darwin":  # true for every Mac whose system is less than ten years old
         return _V2
     try:

@@ -131,6 +131,7 @@ def _text_of(value: Any) -> str:
 
 
 def _checked_delay(delay: Any) -> Delay:
+    """A delay as a user may give it: a number of rounds, or a law with its numbers."""
     if not isinstance(delay, tuple | list | str | dict):
         return whole_number("delay", delay, 0, _DELAYS, MOST_ROUNDS)
     rule = f"must be {_DELAYS}"

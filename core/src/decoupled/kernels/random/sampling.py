@@ -157,7 +157,7 @@ def failures_before(mark: float, rarity: float, most: int) -> int:
 
 @compiled
 def bounded_failures(mark: float, rarity: float, most: int) -> int:
-    """The same, from a lower and an upper bound where both have the same whole part.
+    """The number of failures, from a lower and an upper bound where both have the same whole part.
 
     The number is the whole part of log(mark) / log(1 - 1 / rarity). With r for the rarity,
     -1 / log(1 - 1 / r) is below r - 1/2, by at most `_SECOND_ORDER`. So the logarithm of the mark

@@ -137,6 +137,7 @@ def _pending(job: _Job) -> Callable[[LaunchGrid], tuple[Any, ...]]:
 
 
 def _launcher(job: _Job) -> Launch:
+    """A function that launches the kernel of a job with its arguments, which are on the device."""
     device, policy, environment, requirements, shared, traffic, stream = job
     cuda = toolkit()
     adaptive = requirements.shape.adaptive

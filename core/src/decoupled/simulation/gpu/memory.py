@@ -109,6 +109,7 @@ def toolkit() -> Any:
 
 @contextmanager
 def _names_removed_from_numpy() -> Iterator[None]:
+    """Lend NumPy, in the block, a name that it dropped and numba-cuda needs."""
     # numba-cuda 0.30 needs an alias of vstack that NumPy 2.5 removed.
     name = "row_stack"
     missing = not hasattr(np, name)
