@@ -160,7 +160,7 @@ def _restored(content: dict[str, Any], policy: Definition) -> Parts:
 
 
 def _state(content: dict[str, Any], policy: Definition, arms: int) -> State:
-    """The state of the policy, with what was learned; an error if the policy learns other things."""
+    """The state of the policy, with what it learned; an error if it learns something else."""
     layout = policy.at(arms).layout
     learned = content["learned"]
     if learned.keys() != set(layout.learned):

@@ -64,7 +64,7 @@ def draws_until_win(
 def _wins_frechet(
     ranked: Floats, rank: int, among: int, eta: float, alpha: float, stream: Words
 ) -> bool:
-    """Whether the arm at a rank wins a draw of Fréchet perturbations; see `draws_until_win`."""
+    """Whether the arm at a rank wins a draw of Frechet perturbations; see `draws_until_win`."""
     # A perturbation is t ** (-1/alpha) with t exponential; the largest of several has the smallest
     # t.
     tail = -math.log(uniform(stream)) / among
