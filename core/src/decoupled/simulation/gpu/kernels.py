@@ -199,7 +199,6 @@ def add_counts(played: Any, plays: Any) -> None:
 def _table_kernel(
     shape: Shape, values: tuple[float, ...], noise_kind: int, *, is_late: bool
 ) -> Any:
-    """The kernel that plays a policy of this shape in rounds of a table."""
     arms, scalar_count, float_rows, int_rows = shape[:4]
     int_type = np.int32 if shape.int_bytes == 4 else np.int64
 
@@ -279,7 +278,6 @@ def _table_kernel(
 
 
 def _adaptive_kernel(shape: Shape, values: tuple[float, ...], *, is_late: bool) -> Any:
-    """The kernel that plays a policy of this shape against an adversary."""
     arms, scalar_count, float_rows, int_rows, memory_floats, memory_ints = shape[:6]
     float_room = max(1, memory_floats)
     int_room = max(1, memory_ints)
