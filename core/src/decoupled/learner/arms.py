@@ -112,6 +112,7 @@ class ArmNames:
 
 
 def _checked(arms: Arms) -> Sequence[Arm]:
+    """The names of arms that a user gave, in a list or as a number; an error if they are none."""
     if isinstance(arms, (str, bytes, bool)):
         raise ArmError(
             f"arms = {arms!r}: must be a number or a list of names; put the names in a list"
@@ -195,11 +196,14 @@ class Serials(NamedTuple):
 
     Pending decisions refer to arms by serial: places shift when an arm is retired, and a new arm
     may reuse a name.
+
+    Attributes:
+        n_ever: the number of arms ever added, and the next arm's serial.
+        kept: the serials by place, ascending; None while no arm was retired and serials equal
+            places.
     """
 
-    # The number of arms ever added, and the next arm's serial.
     n_ever: int
-    # By place, ascending; None while no arm was retired and serials equal places.
     kept: Ints | None = None
 
     def ids(self, places: Ints) -> Ints:

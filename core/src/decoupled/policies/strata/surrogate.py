@@ -25,15 +25,25 @@ GROWTH = 1.5
 
 
 class Surrogate(NamedTuple):
-    """The surrogate q = min((1 + eta * gap) ** -exponent, limit[rank]), by rank."""
+    """The surrogate q = min((1 + eta * gap) ** -exponent, limit[rank]), by rank.
+
+    Attributes:
+        ranked: the estimates in rank order.
+        limit: (1 + rank) ** -power by rank.
+        lowest: the lowest estimate, from which gaps count.
+        eta: the learning rate.
+        exponent: how fast q falls with the gap.
+        power: how fast the limit falls with the rank.
+        sharing: whether tied arms share evenly.
+    """
 
     ranked: Tiers
     limit: Floats
     lowest: float
     eta: float
     exponent: float
-    power: float  # limit[rank] = (1 + rank) ** -power
-    sharing: bool  # whether tied arms share evenly
+    power: float
+    sharing: bool
 
 
 @compiled
@@ -90,7 +100,7 @@ def draw_rank(q: Surrogate, envelope: Floats, mass: float, stream: Words) -> int
 def draw_sum(q: Surrogate, envelope: Floats, stream: Words) -> float:
     """An unbiased estimate of sum q: each stratum's size times q at one of its ranks.
 
-    It is at least 1, the q of the first rank, and at most the sum of the envelope.
+    The estimate is at least 1, the q of the first rank, and at most the sum of the envelope.
     """
     arms = count_of(q.ranked)
     first = 0
@@ -107,9 +117,8 @@ def draw_sum(q: Surrogate, envelope: Floats, stream: Words) -> float:
 
 @compiled
 def tie_at(q: Surrogate, rank: int) -> tuple[int, int]:
-    """The ranks that share their q with `rank`, from the first to one past the last.
-
-    They are those with its estimate, or `rank` alone.
+    """The ranks that share their q with `rank`, from the first to one past the last: those with its
+    estimate, or `rank` alone.
     """
     first = rank
     end = rank + 1
