@@ -13,6 +13,7 @@ from decoupled.decision import Arm
 from decoupled.errors import near_name
 from decoupled.inference import (
     Interval,
+    Observation,
     Sequences,
     Verdict,
     most_segments,
@@ -259,9 +260,8 @@ class Segments:
     by: tuple[str, ...]
     since: float | None
     found: dict[tuple[Value | None, ...] | None, _Segment] = field(default_factory=dict)
-    waiting: dict[str, _Segment] = field(
-        default_factory=dict
-    )  # of decisions that are not in it yet
+    # The segment and the look of each decision that is not in its segment yet.
+    waiting: dict[str, tuple[_Segment, Observation]] = field(default_factory=dict)
 
     @classmethod
     def start(cls, reader: Store, row: ExperimentRow, by: tuple[str, ...]) -> "Segments":
@@ -283,8 +283,13 @@ class Segments:
             if isinstance(row, Decided):
                 segment = self._segment(row)
                 segment.decisions += 1
-                if row.seq in running.pending:
-                    self.waiting[running.pending[row.seq][1].id] = segment
+                if (
+                    row.seq in running.pending
+                    and row.explore is not None
+                    and row.weight is not None
+                ):
+                    look = Observation(row.explore, row.weight, 0.0)
+                    self.waiting[running.pending[row.seq][1].id] = segment, look
             elif isinstance(row, Changed):
                 for each in self.found.values():
                     _follow(each.sequences, running)
@@ -293,12 +298,16 @@ class Segments:
     def _take(self) -> None:
         """Add what the experiment has added to its own sequences since the last call."""
         released = self.running.learner.inference.take_released()
-        for key, seen in released.items():
-            segment = self.waiting.pop(key, None)
-            if segment is not None and seen is not None:
-                segment.sequences.add(seen if segment.has_one_law else seen._replace(law=None))
-            elif segment is not None:
-                segment.sequences.leave_out()
+        for decision_id, observation in released.items():
+            if decision_id not in self.waiting:
+                continue
+            segment, look = self.waiting.pop(decision_id)
+            if observation is None:
+                segment.sequences.leave_out(look)
+            elif segment.has_one_law:
+                segment.sequences.add(observation)
+            else:
+                segment.sequences.add(observation._replace(law=None))
 
     def _segment(self, row: Decided) -> _Segment:
         """The segment of a decision."""
