@@ -196,11 +196,12 @@ class Watch:
         What is kept of them depends on the state, and they must be pending, so call this before
         either changes.
         """
-        new = list(
-            islice(
-                reversed(pending_store.decisions.values()), max(pending_store.made - self.made, 0)
-            )
-        )
+        if pending_store.made <= self.made:
+            self._release()
+            return
+        newest_first = reversed(pending_store.decisions.values())
+        new = list(islice(newest_first, pending_store.made - self.made))
+        n_ever = policy_state.serials.n_ever
         for number, pending in enumerate(reversed(new), self.made + 1):
             decision, _, eligible, baseline = pending
             if policy_state.contexts is not None:  # the law is that of its context
@@ -208,7 +209,7 @@ class Watch:
                 policy_state.contexts.derive()
                 self._law = None
                 self._note_segment(decision.id, policy_state.contexts.segment)
-            n_ever, law = policy_state.serials.n_ever, None
+            law = None
             # Whether there is room must not depend on the arm drawn: a round with a law is bet on
             # otherwise.
             room = (len(self.queue) + 1) * n_ever <= MOST_NUMBERS
@@ -221,8 +222,6 @@ class Watch:
                 law = self._law[1]
             self.put(pending, self.serials[decision.exploit], law, n_ever)
             self.made = number
-            self._release()
-        if not new:
             self._release()
 
     def note_batch(self, keys: Sequence[str]) -> None:
@@ -333,17 +332,17 @@ class Watch:
 
     def _release(self) -> None:
         """Add decisions to the sequences, as far as all earlier ones are settled."""
-        while self.queue:
-            key = next(iter(self.queue))
-            seen = self.queue[key]
-            if seen is not None and math.isnan(seen.loss):
-                if len(self.queue) <= self._patience_for(key):
+        queue = self.queue
+        while queue:
+            key, seen = next(iter(queue.items()))
+            if seen is not None and seen.loss != seen.loss:  # NaN
+                if len(queue) <= self._patience_for(key):
                     return
                 seen = self._given_up(key, seen)
             self._add(key, seen)
             self.before.discard(key)
             self.later.pop(key, None)
-            del self.queue[key]
+            del queue[key]
             self.judgements.pop(key, None)
             self.segment_of.pop(key, None)
 
