@@ -97,11 +97,11 @@ def _pack(
     `laws`, and the rounds of an observation that not every arm was available in are counted.
     """
     arms = len(sums.batch)
-    has_weight = observation.weight is not None
-    available = observation.available
-    if observation.weight == 1.0:  # no other arm had a chance
-        available = (observation.explore,)
-    serves = observation.exploit is not None
+    explore, weight, loss, exploit, available, law, rho, _ = observation
+    has_weight = weight is not None
+    if weight == 1.0:  # no other arm had a chance
+        available = (explore,)
+    serves = exploit is not None
     is_whole = available is None or len(available) >= arms or live.issubset(available)
     places: list[int] = []
     if not has_weight:
@@ -110,36 +110,30 @@ def _pack(
         places = sorted(available)
         sums.counts[places, at.OTHER_ROUNDS] += 1
         # Otherwise the exploited arm had no chance to be explored.
-        serves = observation.exploit in places
+        serves = exploit in places
     law_row = -1
     share = 0.0
-    if observation.law is not None:
+    if law is not None:
         law_row = len(laws)
-        laws.append(observation.law)
+        laws.append(law)
     elif has_weight and is_whole:
         share = 1.0 / sums.contenders
     elif has_weight and len(places) > 1:
         law_row = len(laws)
         share = 1.0 / len(places)
         laws.append(np.bincount(places, minlength=arms).astype(np.float64))
+    expected, label = expected_and_label(sums.width, observation)
     return (
         (
-            observation.explore,
-            -1 if observation.exploit is None else observation.exploit,
+            explore,
+            -1 if exploit is None else exploit,
             law_row,
             has_weight,
             has_weight and is_whole,
             serves,
             sums.coupled,
         ),
-        (
-            0.0 if observation.weight is None else observation.weight,
-            observation.loss,
-            share,
-            sums.width,
-            *expected_and_label(sums.width, observation),
-            observation.rho,
-        ),
+        (0.0 if weight is None else weight, loss, share, sums.width, expected, label, rho),
     )
 
 

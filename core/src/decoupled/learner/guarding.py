@@ -13,9 +13,9 @@ from .guardrails import Guardrails
 from .parts import Parts
 from .watching import WatchOptions, new_watch
 
-# With losses that may drift, the arms are compared again after one more observation for each 50 so
-# far.
-OBSERVATIONS_PER_LOOK = 50
+# With losses that may drift, the arms are compared again after one more observation for each so
+# many so far.
+OBSERVATIONS_PER_LOOK = 20
 # The law that keys draw from is looked at after one observation for each so many arms.
 ARMS_FOR_EACH_OBSERVATION = 8
 
@@ -162,7 +162,7 @@ class GuardedServing:
         """Find which arms are within the margin, if it is time to look again.
 
         Looks cost more than observations, so they get rarer: if losses may drift, each comes before
-        2 % more were observed. Until then, what the last look found is served.
+        5 % more were observed. Until then, what the last look found is served.
         """
         parts = self._parts
         guard = parts.guard

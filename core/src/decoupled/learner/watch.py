@@ -222,7 +222,9 @@ class Watch:
                 law = self._law[1]
             self.put(pending, self.serials[decision.exploit], law, n_ever)
             self.made = number
-            self._release()
+            # All earlier ones await their loss, so this can only wear out the patience.
+            if len(self.queue) > min(self.patience, self.label_patience):
+                self._release()
 
     def note_batch(self, keys: Sequence[str]) -> None:
         """Note that these decisions are made together, before they are put into the queue."""
@@ -302,7 +304,8 @@ class Watch:
         the judgement, or the declared loss of a decision that nobody judged.
         """
         if seen.label is None:
-            return Observation._make((*seen[:2], loss, *seen[3:]))
+            explore, weight, _, exploit, available, law, rho, label = seen
+            return Observation(explore, weight, loss, exploit, available, law, rho, label)
         label = None if judgement is None else judgement.counts_as
         if label is None:
             label = 0.5 + self.sequences.width * (loss - 0.5)
@@ -348,8 +351,7 @@ class Watch:
 
     def _add(self, key: str, seen: Observation | None) -> None:
         """Add a decision to each of the sequences that it counts for, or leave it out there."""
-        number = self.sequences.observed
-        own = self._sequences_of(key)
+        own = () if self.segments is None else self._sequences_of(key)
         if self.released is not None:
             self.released[key] = seen
         if seen is None:
@@ -363,6 +365,7 @@ class Watch:
             missing = self.sequences.count - len(seen.law)
             seen = seen._replace(law=np.pad(seen.law, (0, missing)))
         pooled = seen._replace(law=None) if self.mixes_laws else seen
+        number = self.sequences.observed
         self.sequences.add(pooled)
         if self.trial is not None and key not in self.before:
             self.trial.add(pooled)
@@ -380,13 +383,12 @@ class Watch:
 
     def _sequences_of(self, key: str) -> list[Sequences]:
         """The sequences of a decision's own segment, if any are kept."""
-        if self.segments is None:
-            return []
+        known = self.segments or {}
         place = self.segment_of.get(key, -1)
         own = []
-        if place in self.segments:
+        if place in known:
             self.unjudged.add(place)
-            own.append(self.segments[place])
+            own.append(known[place])
         if self.trials is not None and place in self.trials and key not in self.before:
             own.append(self.trials[place])
         return own
