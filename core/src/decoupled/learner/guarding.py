@@ -17,7 +17,7 @@ from .watching import WatchOptions, new_watch
 # many so far.
 OBSERVATIONS_PER_LOOK = 20
 # The law that keys draw from is looked at after one observation for each so many arms.
-ARMS_FOR_EACH_OBSERVATION = 8
+ARMS_FOR_EACH_OBSERVATION = 4
 
 
 def parts_with_rules(parts: Parts, rules: Guardrails) -> Parts:

@@ -125,15 +125,22 @@ class GuardrailState:
             cheapest = _first_available(good, places)
             if cheapest is not None:
                 return cheapest, "cheapest"
-        if key_hash is not None and serials is not None and self.frozen is not None:
-            if places is None:
-                draw = self.draw_of_frozen(self.frozen, serials)
-                return (draw.arm(key_hash), "frozen") if draw.sum > 0.0 else (drawn, None)
-            law = self.frozen[places]
-            if law.any():
-                winner = int(keyed_race(law, serials.ids(places), key_hash))
-                return int(places[winner]), "frozen"
-        return drawn, None
+        frozen = None
+        if key_hash is not None and serials is not None:
+            frozen = self._arm_of_frozen(key_hash, places, serials)
+        return (drawn, None) if frozen is None else (frozen, "frozen")
+
+    def _arm_of_frozen(self, key_hash: int, places: Ints | None, serials: Serials) -> int | None:
+        """The place of the arm that a key draws from the frozen law; None if that has none."""
+        if self.frozen is None:
+            return None
+        if places is None:
+            draw = self.draw_of_frozen(self.frozen, serials)
+            return draw.arm(key_hash) if draw.sum > 0.0 else None
+        law = self.frozen[places]
+        if not law.any():
+            return None
+        return int(places[int(keyed_race(law, serials.ids(places), key_hash))])
 
     def draw_of_frozen(self, law: Floats, serials: Serials) -> "FrozenDraw":
         """What draws the arms of keys from the frozen law."""
