@@ -171,7 +171,8 @@ class GuardedDecision(Decision):
             label_request: what the decision fixed about its label; None without labels.
         """
         decision: Self = tuple.__new__(cls, fields)
-        decision._label_request = label_request
+        if label_request is not None:
+            decision._label_request = label_request
         if guarded is not None:
             decision._drawn, decision._guard = guarded
         return decision

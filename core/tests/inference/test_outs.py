@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from decoupled.errors import StateError
 from decoupled.inference import Sequences, verdict
+from decoupled.inference.comparisons import weighted_evidence
 from decoupled.inference.outs import closed_evidence
 from decoupled.inference.sums import Observation, share_of_batch
 from decoupled.kernels.stakes import PRIOR, STAKES
@@ -295,3 +296,38 @@ def test_equal_shares_are_called_uneven_in_at_most_one_run_in_a_hundred() -> Non
     uneven = sum(with_missing((0.3, 0.3), seed, 300).missing.is_uneven for seed in range(200))
     assert uneven <= 7
     assert sum(with_missing((0.1, 0.5), seed, 300).missing.is_uneven for seed in range(20)) >= 18
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.5, 20.0))
+@settings(max_examples=60, deadline=None)
+def test_what_is_left_out_of_a_look_could_not_reach_its_goal(seed: int, least: float) -> None:
+    luck = np.random.default_rng(seed)
+    arms = 120
+    sequences = Sequences(arms)
+    means = luck.choice([0.1, 0.9], arms)
+    for _ in range(int(luck.integers(1, 400))):
+        arm = int(luck.integers(arms))
+        sequences.update(arm, float(arms), float(luck.random() < means[arm]))
+    live = np.arange(arms)
+    exact, rivals = weighted_evidence(sequences.sums, live)
+    quick, same_rivals = weighted_evidence(sequences.sums, live, least)
+    assert rivals.tolist() == same_rivals.tolist()
+    assert (quick[exact >= least] == exact[exact >= least]).all()
+    assert ((quick == exact) | (quick == 0.0)).all()
+
+
+def test_a_look_is_needed_for_arms_without_a_place_among_the_pairs() -> None:
+    for arms, are_apart in ((100, False), (202, True)):
+        sequences = Sequences(arms)
+        assert sequences.sums.has_arms_apart == are_apart == bool(sequences.sums.apart)
+        sequences.retire(0)
+        sequences.add_arms(1)
+        assert sequences.sums.has_arms_apart == bool(sequences.sums.apart)
+
+
+def test_the_evidence_of_one_arm_is_that_among_all() -> None:
+    sequences = Sequences(3)
+    for n in range(50):
+        sequences.update(n % 3, 3.0, [0.1, 0.5, 0.9][n % 3], law=[1 / 3] * 3)
+    outs = sequences.sums.outs
+    assert [float(outs.evidence_of(arm)) for arm in range(3)] == pytest.approx(outs.evidence())

@@ -492,8 +492,8 @@ def test_segments_are_judged_by_their_own_evidence() -> None:
         decision = learner.decide(context={"subject": subject})
         good = within(twins[subject].sums, 0.3, twins[subject].risk, drift=True).tolist()
         expected[subject].append(learner.arms[good[0]] if good else None)  # the first is cheap
-        # The learner compares the arms before 2 % more losses of the segment are counted.
-        waits = len(expected[subject]) // 50
+        # The learner compares the arms before 5 % more losses of the segment are counted.
+        waits = len(expected[subject]) // 20
         assert (decision.exploit if decision.guard else None) in expected[subject][-1 - waits :]
         served[subject, decision.guard and str(decision.exploit)] += 1
         bad = 0.9 if (subject, decision.explore) == ("art", "cheap") else 0.2

@@ -98,11 +98,11 @@ def _pack(
     were available if not all were.
     """
     arms = len(sums.batch)
-    has_weight = observation.weight is not None
-    available = observation.available
-    if observation.weight == 1.0:  # no other arm had a chance
-        available = (observation.explore,)
-    serves = observation.exploit is not None
+    explore, weight, loss, exploit, available, law, rho, _ = observation
+    has_weight = weight is not None
+    if weight == 1.0:  # no other arm had a chance
+        available = (explore,)
+    serves = exploit is not None
     is_whole = available is None or len(available) >= arms or live.issubset(available)
     places: list[int] = []
     if not has_weight:
@@ -111,12 +111,12 @@ def _pack(
         places = sorted(available)
         sums.counts[places, OTHER_ROUNDS] += 1
         # Otherwise the exploited arm had no chance to be explored.
-        serves = observation.exploit in places
+        serves = exploit in places
     law_row = -1
     share = 0.0
-    if observation.law is not None:
+    if law is not None:
         law_row = len(laws)
-        laws.append(observation.law)
+        laws.append(law)
     elif has_weight and is_whole:
         share = 1.0 / sums.contenders
     elif has_weight and len(places) > 1:
@@ -124,8 +124,8 @@ def _pack(
         share = 1.0 / len(places)
         laws.append(np.bincount(places, minlength=arms).astype(np.float64))
     row = ObservedRow(
-        explore=observation.explore,
-        exploit=-1 if observation.exploit is None else observation.exploit,
+        explore=explore,
+        exploit=-1 if exploit is None else exploit,
         law=law_row,
         is_weighted=has_weight,
         is_whole=has_weight and is_whole,
@@ -134,13 +134,13 @@ def _pack(
     )
     expected, label = expected_and_label(sums.width, observation)
     numbers = ObservedNumbers(
-        weight=0.0 if observation.weight is None else observation.weight,
-        loss=observation.loss,
+        weight=0.0 if weight is None else weight,
+        loss=loss,
         share=share,
         width=sums.width,
         expected=expected,
         label=label,
-        rho=observation.rho,
+        rho=rho,
     )
     return row, numbers
 

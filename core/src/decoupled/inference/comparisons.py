@@ -120,8 +120,8 @@ def risk_of_arm(sums: Sums, arm: int, basis: Basis) -> float:
             return 1.0
         p_value = float(_p_values(evidence[live == arm])[0])
         return p_value / float(sums.share_of_rivals(arm, np.array([rival]))[0])
-    p_values = _p_values(sums.outs.evidence()[[arm]])
-    return float(p_values[0]) / share_of_batch(sums.outs.epoch)
+    p_value = float(_p_values(sums.outs.evidence_of(arm)))
+    return p_value / share_of_batch(sums.outs.epoch)
 
 
 def within(sums: Sums, margin: float, risk: float, *, drift: bool) -> Ints:
@@ -220,7 +220,7 @@ def looks_apart(sums: Sums) -> bool:
     """
     if not sums.drift:
         return not sums.by_law
-    return sums.batches > 0 or bool(sums.apart)
+    return sums.batches > 0 or sums.has_arms_apart
 
 
 def look(sums: Sums) -> None:
@@ -231,9 +231,10 @@ def look(sums: Sums) -> None:
         rival, evidence = _against_lowest(sums, live)
         risks = _p_values(evidence) / sums.share_of_pairs(live, rival)
         pairs = [(arm, rival) for arm in live[risks <= sums.risk].tolist()]
-    elif sums.apart:
-        evidence, rivals = _evidence_apart(sums, live)
-        is_enough = evidence >= -np.log(sums.risk * _part_of_new_pairs(sums))
+    elif sums.has_arms_apart:
+        goal = -np.log(sums.risk * _part_of_new_pairs(sums))
+        evidence, rivals = _evidence_apart(sums, live, goal)
+        is_enough = evidence >= goal
         for row, column in np.argwhere(is_enough).tolist():
             pairs.append((int(live[row]), int(rivals[column])))
     for worse, better in pairs:
@@ -257,9 +258,11 @@ def _against_lowest(sums: Sums, live: Ints) -> tuple[int, Floats]:
     return rival, np.where(live == rival, 0.0, plain_evidence(sums, live, rival))
 
 
-def _evidence_apart(sums: Sums, live: Ints) -> tuple[Floats, Ints]:
-    """The evidence of weighted losses about the pairs that are not followed; and the rivals."""
-    evidence, rivals = weighted_evidence(sums, live)
+def _evidence_apart(sums: Sums, live: Ints, least: float = 0.0) -> tuple[Floats, Ints]:
+    """The evidence of weighted losses about the pairs that are not followed; and the rivals. Where
+    it is below `least` it may be given as 0.
+    """
+    evidence, rivals = weighted_evidence(sums, live, least)
     is_followed = np.isin(live, sums.pairs.owners)[:, None] & np.isin(rivals, sums.pairs.owners)
     return np.where(is_followed, 0.0, evidence), rivals
 
@@ -360,17 +363,25 @@ _RIVALS = 1
 _STEPS = 30  # halvings of an interval of means
 
 
-def weighted_evidence(sums: Sums, arms: Ints) -> tuple[Floats, Ints]:
+def weighted_evidence(sums: Sums, arms: Ints, least: float = 0.0) -> tuple[Floats, Ints]:
     """The evidence that each of these arms (rows) is worse than a rival (columns), from weighted
     losses; and the rivals.
 
     The rival is the arm with the most gains: bets against the leader show which arms are out, and
     this is for the one that may be better than every other arm.
+
+    Where the evidence is below `least` it may be given as 0, which takes less time: it is at most
+    total^2 / (2 squares), and at most 0 if the total is negative, because each of its bets b pays
+    b^2 / 2 of the squares at least.
     """
     moments = sums.moments[arms, COMPARABLE:OTHER]
     rivals = np.argsort(-moments[:, OPPOSITE], kind="stable")[:_RIVALS]
     total, squares = weighted_difference(sums, arms[:, None], arms[rivals])
-    evidence = log_wealth_of_difference(total, squares)
+    evidence = np.zeros(total.shape)
+    may_reach = np.ones(total.shape, np.bool_)
+    if least > 0.0:
+        may_reach = (total > 0.0) & (total * total * _ROUNDING >= 2.0 * least * squares)
+    evidence[may_reach] = log_wealth_of_difference(total[may_reach], squares[may_reach])
     evidence[rivals, np.arange(len(rivals))] = 0.0  # an arm is not its own rival
     return evidence, arms[rivals]
 

@@ -105,6 +105,10 @@ class Outs:
             logs = LOG_START + times * (logs - LOG_START)
         return evidence(logs)
 
+    def evidence_of(self, arm: int) -> Floats:
+        """The same for one arm, in an array without dimensions."""
+        return evidence(log_money(self.won[arm], self.powers[arm]))
+
     def is_out(self) -> Any:
         """Whether each arm was shown to be out by its own bet."""
         return self.marks == OUT

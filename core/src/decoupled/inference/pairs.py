@@ -144,10 +144,10 @@ class Pairs:
         wide = old + more
         self.owners = np.concatenate([self.owners, np.full(more, -1)])
         won = np.zeros((wide, wide, len(STAKES)))
-        won[:old, :old] = self.won.reshape(old, old, -1)
+        won[:old, :old] = self.won.reshape(old, old, len(STAKES))
         self.won = won.reshape(wide * wide, -1)
         powers = np.zeros((wide, wide, len(STAKES)), np.int64)
-        powers[:old, :old] = self.powers.reshape(old, old, -1)
+        powers[:old, :old] = self.powers.reshape(old, old, len(STAKES))
         self.powers = powers.reshape(wide * wide, -1)
         self.weights = np.pad(self.weights, (0, more))
         self.gains = np.pad(self.gains, (0, more))

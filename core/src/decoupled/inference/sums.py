@@ -264,6 +264,11 @@ class Sums:
         arms: list[int] = np.setdiff1d(live, self.pairs.owners).tolist()
         return arms
 
+    @property
+    def has_arms_apart(self) -> bool:
+        """Whether there are such arms. Only arms that are not retired have a place in `pairs`."""
+        return len(self.retired) - int(self.retired.sum()) > int((self.pairs.owners >= 0).sum())
+
     def add_arms(self, count: int) -> None:
         """Add arms. Comparable rounds start again: until now no round could explore every arm there
         is.

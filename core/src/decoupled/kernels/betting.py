@@ -23,6 +23,7 @@ from .observed import (
     WIDTH,
     Observed,
     Standing,
+    take_level,
     take_levels,
 )
 from .out_bets import OutTotals, bet_against_leader
@@ -73,17 +74,22 @@ def add_observations(
     if start < len(seen.rows):
         for arm in range(len(standing.means)):
             _take_standing(arms, standing, arm, seen.numbers[start, WIDTH])
+    rho = -1.0  # what the levels are for; nothing yet
     for n in range(start, len(seen.rows)):
         # The bets first: their levels are of the losses before this one.
         _take_chances(seen, outs, standing, n)
-        take_levels(standing, seen.numbers[n, RHO])
+        if seen.numbers[n, RHO] != rho:
+            rho = seen.numbers[n, RHO]
+            take_levels(standing, rho)
         if seen.rows[n, LAW] >= 0 and seen.numbers[n, SHARE] == 0.0:
             arms.rounds[LAW_ROUNDS] += 1
         has_pair = bet_on_pairs(seen, pairs, standing, n)
         has_out = bet_against_leader(seen, outs, standing, n)
         bet_on_singles(seen, singles, standing, n)
         _add_to_arms(seen, arms, n)
-        _take_standing(arms, standing, seen.rows[n, EXPLORE], seen.numbers[n, WIDTH])
+        explored = seen.rows[n, EXPLORE]
+        _take_standing(arms, standing, explored, seen.numbers[n, WIDTH])
+        take_level(standing, explored, rho)
         if has_pair or has_out:
             return n + 1
     return len(seen.rows)

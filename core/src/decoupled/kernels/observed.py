@@ -97,19 +97,25 @@ class Standing(NamedTuple):
 
 
 @compiled
-def take_levels(standing: Standing, rho: float) -> None:
-    """Take the level of each arm, and what it allows in a round that asks for a label with
+def take_level(standing: Standing, arm: int, rho: float) -> None:
+    """Take the level of an arm, and what it allows in a round that asks for a label with
     probability `rho`.
 
     docs/theory.md has the proof that no loss then costs more than everything.
     """
+    level = min(max(standing.means[arm], LEAST_LEVEL), MOST_LEVEL)
+    low = max(level - BAND, 0.0)
+    high = min(level + BAND, 1.0)
+    standing.levels[arm] = level
+    standing.as_worse[arm] = 1.0 / (rho * level + (1.0 - rho) * high)
+    standing.as_better[arm] = 1.0 / (1.0 - rho * level - (1.0 - rho) * low)
+
+
+@compiled
+def take_levels(standing: Standing, rho: float) -> None:
+    """The same for every arm."""
     for arm in range(len(standing.means)):
-        level = min(max(standing.means[arm], LEAST_LEVEL), MOST_LEVEL)
-        low = max(level - BAND, 0.0)
-        high = min(level + BAND, 1.0)
-        standing.levels[arm] = level
-        standing.as_worse[arm] = 1.0 / (rho * level + (1.0 - rho) * high)
-        standing.as_better[arm] = 1.0 / (1.0 - rho * level - (1.0 - rho) * low)
+        take_level(standing, arm, rho)
 
 
 @compiled

@@ -50,6 +50,10 @@ class ArmNames:
 
     def place(self, name: object) -> int:
         """The place of one arm."""
+        if self._places is None and type(name) is int and 0 <= name < len(self.names):
+            return name  # nearly always, as below
+        if self._places is not None and type(name) is str and name in self._places:
+            return self._places[name]
         place = self._find(name)
         if place is None:
             numbered = f"the arms are 0 to {len(self.names) - 1}"

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..base.arrays import Floats, Ints, Words
 from ..base.names import is_name, name_rule
-from ..decision import Arm, Decision, Served
+from ..decision import Arm, Decision, GuardedDecision, Served
 from ..errors import FeedbackError, Message, ParameterError, StateError
 from .forks import branch_off, branch_off_in_child
 from .guarding import GuardedServing, parts_with_rules
@@ -98,15 +98,17 @@ class LearnerCore:
         self.parts = parts
         self._serving = GuardedServing(parts)
         self._subsets = Subsets(parts.arms, policy_state.serials, guard.rules.down)
-        # Whether the policy's draw alone makes a decision of which nothing is asked, and arms are
-        # numbered by their places; and whether feedback does nothing but teach the policy.
+        # Whether a decision of which nothing is asked is one of all arms, which are numbered by
+        # their places, and only a guardrail may change what the policy drew; and whether feedback
+        # does nothing but teach the policy.
         self._is_plain = (
-            not guard.has_rules
+            not guard.rules.down
             and policy_state.contexts is None
             and policy_state.serials.kept is None
             and parts.labels is None
         )
-        self._only_learns = self._is_plain and parts.watch is None
+        self._may_replace = guard.may_replace
+        self._only_learns = self._is_plain and not guard.has_rules and parts.watch is None
         self._is_updating = False
 
     # After an interrupt, and in a forked process
@@ -144,8 +146,8 @@ class LearnerCore:
     def decide(self, request: Request) -> Decision:
         """Make a decision.
 
-        Nearly always nothing is asked of it, and nothing but the policy's draw makes it. Then this
-        does what `_draw` and `PendingStore.add` do, here, because a call more costs over 2 % of a
+        Nearly always nothing is asked of it, and the policy draws from all arms. Then this does
+        what `_draw` and `PendingStore.add` do, here, because a call more costs over 2 % of a
         decision and its feedback.
         """
         parts = self.parts
@@ -160,8 +162,14 @@ class LearnerCore:
             names = parts.arms.names
             decision_id = f"{pending_store.tag}-{number}"
             chance = None if isnan(propensity) else propensity  # as `known_propensity`
+            guarded = None
+            if self._may_replace:
+                exploit, guarded = self._guard(exploit, None, None)
             fields = decision_id, policy_state.round, names[exploit], names[explore], chance, weight
-            decision = new_decision(Decision, fields)
+            if guarded is None:
+                decision = new_decision(Decision, fields)
+            else:
+                decision = GuardedDecision.from_fields(fields, guarded, None)
             pending_baselines.kept_of = decision_id
             pending_store.decisions[decision_id] = decision, explore, None, baseline
             pending_store.made = number
@@ -277,8 +285,16 @@ class LearnerCore:
             drawn = place if places is None else int(places[place])
         if not request.is_exploiting or not parts.guard.may_replace:
             return drawn, None
-        exploit, guard = self._serving.choose(drawn, places, setting.key_hash)
-        return exploit, None if guard is None else (parts.arms.names[drawn], guard)
+        return self._guard(drawn, places, setting.key_hash)
+
+    def _guard(
+        self, drawn: int, places: Ints | None, key_hash: int | None
+    ) -> tuple[int, tuple[Arm, str] | None]:
+        """The arm to exploit by guardrails, with the arm that the policy drew and the guardrail if
+        one chose it.
+        """
+        exploit, guard = self._serving.choose(drawn, places, key_hash)
+        return exploit, None if guard is None else (self.parts.arms.names[drawn], guard)
 
     def _replace_oldest(self, newest: list[Pending]) -> None:
         """Wait for the feedback of decisions. If there is no room, forget the oldest ones."""

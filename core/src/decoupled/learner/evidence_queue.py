@@ -112,6 +112,11 @@ class EvidenceQueue:
             self._give_up(decision_id, observation)
         return decision_id
 
+    @property
+    def exceeds_patience(self) -> bool:
+        """Whether the oldest decision may have waited for long enough."""
+        return len(self.observations) > min(self.patience, self.label_patience)
+
     def remove(self, decision_id: str) -> None:
         """Drop a decision that is in the confidence sequences now."""
         self.batch_mates_left.pop(decision_id, None)
@@ -136,7 +141,8 @@ class EvidenceQueue:
         the judgement, or the declared loss of a decision that nobody judged.
         """
         if observation.label is None:
-            return Observation._make((*observation[:2], loss, *observation[3:]))
+            explore, weight, _, exploit, available, law, rho, label = observation
+            return Observation(explore, weight, loss, exploit, available, law, rho, label)
         label = None if judgement is None else judgement.counts_as
         if label is None:
             label = 0.5 + self.label_width * (loss - 0.5)

@@ -1,6 +1,6 @@
 """Guardrails in a running learner: which arm is served, and what the evidence says of the rules."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,11 +13,11 @@ from .guardrails import Guardrails
 from .parts import Parts
 from .watching import WatchOptions, new_watch
 
-# With losses that may drift, the arms are compared again after one more observation for each 50 so
-# far.
-OBSERVATIONS_PER_LOOK = 50
+# With losses that may drift, the arms are compared again after one more observation for each so
+# many so far.
+OBSERVATIONS_PER_LOOK = 20
 # The law that keys draw from is looked at after one observation for each so many arms.
-ARMS_FOR_EACH_OBSERVATION = 8
+ARMS_FOR_EACH_OBSERVATION = 4
 
 
 def parts_with_rules(parts: Parts, rules: Guardrails) -> Parts:
@@ -61,6 +61,8 @@ class GuardedServing:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        # The serials that were last shown to be good enough, and their places, cheapest first.
+        self._last_good: tuple[list[int], list[int]] = ([], [])
 
     # The arm to serve
 
@@ -78,7 +80,7 @@ class GuardedServing:
             drawn,
             parts.arms,
             places,
-            policy_state.stream.tobytes(),
+            policy_state.stream,
             key_hash=key_hash,
             good=self._places_good_enough(),
             serials=policy_state.serials,
@@ -96,8 +98,10 @@ class GuardedServing:
             return law
         return parts.guard.law(law, parts.arms, places, good, segment)
 
-    def _places_good_enough(self) -> Collection[int]:
-        """The places of the arms that are known to be within the margin, in the context at hand."""
+    def _places_good_enough(self) -> Sequence[int]:
+        """The places of the arms with a price that are known to be within the margin, in the
+        context at hand, cheapest first.
+        """
         parts = self._parts
         guard = parts.guard
         watch = parts.watch
@@ -110,8 +114,11 @@ class GuardedServing:
         _, shown = guard.shown.get(segment, (0, []))
         if not shown:
             return ()
-        places, _ = parts.policy_state.serials.places(np.array(shown, np.int64))
-        good: list[int] = places.tolist()
+        last_shown, good = self._last_good
+        if shown is not last_shown:  # each look makes a list of its own
+            places, _ = parts.policy_state.serials.places(np.array(shown, np.int64))
+            good = guard.cheapest_first(places.tolist(), parts.arms)
+            self._last_good = shown, good
         return good
 
     # What the evidence says of the rules
@@ -132,10 +139,16 @@ class GuardedServing:
         parts = self._parts
         watch = parts.watch
         if watch is not None:
-            changed = sorted(watch.unjudged)
-            self._release_incumbent(changed)
-            self._look_within_segments([WHOLE] if watch.segments is None else changed)
-            watch.unjudged.clear()
+            if watch.segments is None:
+                self._release_incumbent([])
+                self._look_within(WHOLE)
+            else:
+                changed = sorted(watch.unjudged)
+                self._release_incumbent(changed)
+                self._look_within_segments(changed)
+                watch.unjudged.clear()
+        if parts.guard.rules.switch_margin is None:
+            return
         policy_state = parts.policy_state
         arms = policy_state.state.floats.shape[1]
         if policy_state.round % max(1, arms // ARMS_FOR_EACH_OBSERVATION) == 0:
@@ -151,7 +164,7 @@ class GuardedServing:
         """Find which arms are within the margin, if it is time to look again.
 
         Looks cost more than observations, so they get rarer: if losses may drift, each comes before
-        2 % more were observed. Until then, what the last look found is served.
+        5 % more were observed. Until then, what the last look found is served.
         """
         parts = self._parts
         guard = parts.guard

@@ -1,12 +1,12 @@
 """Guardrails at work: from the arm that the policy drew to the arm that is served."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ..base.arrays import Floats, Ints, certain
+from ..base.arrays import Floats, Ints, Words, certain
 from ..kernels.random.keyed import keyed_race
 from .arms import ArmNames, Serials
 from .guardrails import Guardrails
@@ -95,27 +95,28 @@ class GuardrailState:
         drawn: int,
         arms: ArmNames,
         places: Ints | None,
-        stream: bytes,
+        stream: Words,
         *,
         key_hash: int | None = None,
-        good: Collection[int] = (),
+        good: Sequence[int] = (),
         serials: Serials | None = None,
         segment: int = WHOLE,
     ) -> tuple[int, str | None]:
         """The place of the arm to serve, and the rule that chose it, None if the policy drew it.
 
         A key is always on the same side of the hold-out and the floors. `good` are the places of
-        the arms whose loss is known to be within the margin, `serials` are those that a key draws
-        by, and `segment` is that of the request.
+        the arms with a price whose loss is known to be within the margin, cheapest first, `serials`
+        are those that a key draws by, and `segment` is that of the request.
         """
         rules = self.rules
-        pinned = _place(rules.pinned, arms, places)
-        if pinned is not None:
-            return pinned, "pinned"
+        if rules.pinned is not None:
+            pinned = _place(rules.pinned, arms, places)
+            if pinned is not None:
+                return pinned, "pinned"
         if rules.holdout > 0.0 or rules.floors:
             if key_hash is None:
                 self.draws += 1
-                text = f"guard-{stream.hex()}-{self.draws}"
+                text = f"guard-{stream.tobytes().hex()}-{self.draws}"
             else:
                 text = f"guard-key-{key_hash}"
             chosen, reason = self._by_share(hashed(text), arms, places)
@@ -124,18 +125,26 @@ class GuardrailState:
         if self.keeps_incumbent(segment):
             incumbent = _place(rules.incumbent, arms, places)
             return (drawn, None) if incumbent is None else (incumbent, "incumbent")
-        cheapest = self._cheapest(good, arms, places)
-        if cheapest is not None:
-            return cheapest, "cheapest"
-        if key_hash is not None and serials is not None and self.frozen is not None:
-            if places is None:
-                draw = self.draw_of_frozen(self.frozen, serials)
-                return (draw.arm(key_hash), "frozen") if draw.sum > 0.0 else (drawn, None)
-            law = self.frozen[places]
-            if law.any():
-                winner = int(keyed_race(law, serials.ids(places), key_hash))
-                return int(places[winner]), "frozen"
-        return drawn, None
+        if good:
+            cheapest = _first_available(good, places)
+            if cheapest is not None:
+                return cheapest, "cheapest"
+        frozen = None
+        if key_hash is not None and serials is not None:
+            frozen = self._arm_of_frozen(key_hash, places, serials)
+        return (drawn, None) if frozen is None else (frozen, "frozen")
+
+    def _arm_of_frozen(self, key_hash: int, places: Ints | None, serials: Serials) -> int | None:
+        """The place of the arm that a key draws from the frozen law; None if that has none."""
+        if self.frozen is None:
+            return None
+        if places is None:
+            draw = self.draw_of_frozen(self.frozen, serials)
+            return draw.arm(key_hash) if draw.sum > 0.0 else None
+        law = self.frozen[places]
+        if not law.any():
+            return None
+        return int(places[int(keyed_race(law, serials.ids(places), key_hash))])
 
     def draw_of_frozen(self, law: Floats, serials: Serials) -> "FrozenDraw":
         """What draws the arms of keys from the frozen law."""
@@ -145,15 +154,11 @@ class GuardrailState:
             self.frozen_draw = draw
         return draw
 
-    def _cheapest(self, good: Collection[int], arms: ArmNames, places: Ints | None) -> int | None:
-        """The place of the cheapest of these arms, of those that are available and have a price."""
+    def cheapest_first(self, places: Sequence[int], arms: ArmNames) -> list[int]:
+        """Those of these places whose arms have a price, by their price."""
         prices: Mapping[Any, float] = self.rules.prices
-        candidates = [
-            place
-            for place in good
-            if arms.names[place] in prices and (places is None or place in places)
-        ]
-        return min(candidates, key=lambda place: (prices[arms.names[place]], place), default=None)
+        priced = [place for place in places if arms.names[place] in prices]
+        return sorted(priced, key=lambda place: (prices[arms.names[place]], place))
 
     def _by_share(self, u: float, arms: ArmNames, places: Ints | None) -> tuple[int | None, str]:
         """The arm whose share of [0, 1) contains u: first the hold-out, then the floors."""
@@ -176,7 +181,7 @@ class GuardrailState:
         law: Floats,
         arms: ArmNames,
         places: Ints | None,
-        good: Collection[int] = (),
+        good: Sequence[int] = (),
         segment: int = WHOLE,
     ) -> Floats:
         """The probability of serving each arm without a key, in a segment, given the policy's."""
@@ -187,7 +192,7 @@ class GuardrailState:
         if self.keeps_incumbent(segment):
             served = _place(rules.incumbent, arms, places)
         else:
-            served = self._cheapest(good, arms, places)
+            served = _first_available(good, places)
         otherwise = law if served is None else certain(served, len(arms))
         fixed = np.zeros(len(arms))
         for name, least in [*rules.floors.items(), (rules.control, rules.holdout)]:
@@ -264,6 +269,14 @@ class FrozenDraw:
             arm: int = self._call(key_hash)
             return arm
         return int(keyed_race(self._law, self._ids, key_hash))
+
+
+def _first_available(candidates: Sequence[int], places: Ints | None) -> int | None:
+    """The first of these places that is available; None if none is."""
+    for place in candidates:
+        if places is None or place in places:
+            return place
+    return None
 
 
 def _place(name: object, arms: ArmNames, places: Ints | None) -> int | None:

@@ -231,14 +231,17 @@ class Watch:
         What is kept of them depends on the state, and they must be pending, so call this before
         either changes.
         """
-        count = max(pending_store.made - self.made, 0)
-        newest_first = list(islice(reversed(pending_store.decisions.values()), count))
-        for number, pending in enumerate(reversed(newest_first), self.made + 1):
+        if pending_store.made <= self.made:
+            self._release()
+            return
+        newest_first = reversed(pending_store.decisions.values())
+        new = list(islice(newest_first, pending_store.made - self.made))
+        for number, pending in enumerate(reversed(new), self.made + 1):
             self._put(pending, policy_state)
             self.made = number
-            self._release()
-        if not newest_first:
-            self._release()
+            # All earlier ones await their loss, so this can only wear out the patience.
+            if self.queue.exceeds_patience:
+                self._release()
 
     def _put(self, pending: Pending, policy_state: PolicyState) -> None:
         """Put a decision into the queue, with its law of exploration if that is known."""

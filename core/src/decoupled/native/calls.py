@@ -91,6 +91,7 @@ class NativeFunction:
         """A block with the arguments."""
         kinds = self.signature.takes
         block = _Block(self._words)
+        ints = block.ints
         at = 0
         if len(flat) != len(kinds):
             raise UnsuitedError(
@@ -99,24 +100,27 @@ class NativeFunction:
         for kind, value in zip(kinds, flat, strict=True):
             if kind in ARRAYS:
                 dtype, lengths = ARRAYS[kind]
-                if (
-                    not isinstance(value, np.ndarray)
-                    or value.dtype != dtype
-                    or value.ndim != lengths
-                ):
+                is_array = isinstance(value, np.ndarray) and value.ndim == lengths
+                if not is_array or (value.dtype is not dtype and value.dtype != dtype):
                     wanted = f"an array of {lengths} dimensions of {dtype}"
                     raise UnsuitedError(f"{self.__name__}: takes {wanted}")
-                if not value.flags.c_contiguous or not value.flags.aligned:
+                flags = value.flags
+                if not flags.c_contiguous or not flags.aligned:
                     raise UnsuitedError(f"{self.__name__}: takes arrays that are contiguous")
-                block.ints[at] = value.__array_interface__["data"][0]
-                block.ints[at + 1 : at + 1 + lengths] = value.shape
+                if flags.writeable:
+                    ints[at] = _own_address(value)
+                else:
+                    ints[at] = value.__array_interface__["data"][0]
+                for length in value.shape:
+                    at += 1
+                    ints[at] = length
             elif not isinstance(value, NUMBERS[kind]):
                 raise UnsuitedError(f"{self.__name__}: takes {kind}, not {type(value).__name__}")
             elif kind == "float":
                 block.floats[at] = float(value)
             else:
-                block.ints[at] = int(value)
-            at += words_of(kind)
+                ints[at] = int(value)
+            at += 1
         return block
 
     def _result(self, block: "_Block") -> Any:

@@ -68,6 +68,8 @@ def insert_in_order(estimates: Floats, ranked: Floats, order: Ints) -> None:
     moves = 0
     for k in range(1, arms):
         value = ranked[k]
+        if ranked[k - 1] < value:  # nearly always
+            continue
         arm = order[k]
         place = k
         while place > 0 and not _comes_before(ranked, order, place - 1, value, arm):

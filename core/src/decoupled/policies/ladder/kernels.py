@@ -54,11 +54,12 @@ def init(params: Any, state: State) -> None:
     fill_limits(floats, R.rank_limit, (ALPHA + 1.0) / (2.0 * ALPHA))
     restore_order(floats[R.estimates], floats[R.ranked], state.ints[N.order])
     draw_precedence(state)
-    scalars[S.unseen] = 0.0
+    unseen = 0
     for arm in range(floats.shape[1]):
         count = floats[R.counts, arm]
         floats[R.inverse_counts, arm] = 1.0 / count if count > 0.0 else 0.0
-        scalars[S.unseen] += count == 0.0
+        unseen += count == 0.0
+    scalars[S.unseen] = unseen
     scalars[S.scale] = params.c * scalars[ARMS] ** (1.0 / ALPHA - 0.5)
     scalars[S.drift_scale] = scalars[ARMS] ** (1.0 / ALPHA - 1.0)
     for rung in range(MOST_RUNGS):
