@@ -9,6 +9,7 @@ from ..base.spec import Description
 from ..base.validation import set_number, set_whole
 from ..errors import ParameterError
 from ..kernels.dispatch import AdversaryFunctions, Memory, register_adversary
+from ..kernels.parameters import params_of
 from ..kernels.rounds import Table
 
 
@@ -70,7 +71,7 @@ class Adversary(Environment):
 
     def params(self) -> Any:
         """The parameters for compiled code: those that `params_type` names, unless overridden."""
-        return self.params_type(*(float(getattr(self, name)) for name in self.params_type._fields))
+        return params_of(self.params_type, self)
 
     def memory(self) -> Memory:
         """What the adversary remembers, before the first round."""

@@ -33,7 +33,7 @@ class Surrogate(NamedTuple):
     eta: float
     exponent: float
     power: float  # limit[rank] = (1 + rank) ** -power
-    sharing: bool  # whether tied arms share evenly
+    is_sharing: bool  # whether tied arms share evenly
 
 
 @compiled
@@ -113,7 +113,7 @@ def tie_at(q: Surrogate, rank: int) -> tuple[int, int]:
     """
     first = rank
     end = rank + 1
-    if not q.sharing:
+    if not q.is_sharing:
         return first, end
     tiers = q.ranked
     value = value_at(tiers, rank)
