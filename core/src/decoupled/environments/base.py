@@ -55,8 +55,9 @@ class Adversary(Environment):
     """An environment that computes each round's losses from past plays, inside the compiled loop.
 
     To add one, subclass this with a frozen dataclass that has `arms`, a `Params` named tuple of
-    floats, and two compiled functions: `losses(params, memory, t, out)` fills the mean loss of
-    every arm, and `note(params, memory, t, exploit)` remembers what was exploited.
+    floats, bools, ints and tuples of them, and two compiled functions: `losses(params, memory, t,
+    out)` fills the mean loss of every arm, and `note(params, memory, t, exploit)` remembers what
+    was exploited.
 
     Regret is against the best fixed arm in hindsight *on the losses that the policy met*. They are
     answers to its plays, so another policy would have met others. Losses are Bernoulli.
