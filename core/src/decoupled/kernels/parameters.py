@@ -78,9 +78,7 @@ def _converted(kind: Any, value: Any) -> Any:
     if isinstance(kind, tuple):
         return tuple(_converted(part, item) for part, item in zip(kind, value, strict=True))
     if is_named_tuple(kind):
-        if not isinstance(value, kind):
-            raise TypeError
-        return value
+        return kind(*_converted(tuple(kinds_of(kind).values()), value))
     if kind is bool and not isinstance(value, (bool, np.bool_)):
         raise TypeError
     return kind(value)
