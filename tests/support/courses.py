@@ -74,7 +74,7 @@ def against_adversaries() -> list[dc.Policy]:
 def course(policy: dc.Policy, arms: int, calls: Entries) -> Iterator[bytes]:
     """All that a policy's arrays hold, after every call."""
     state = policy.layout.new_state(arms)
-    flat = (np.array(policy.params(), np.float64), *state)
+    flat = (policy.param_values(), *state)
     stream = new_stream(np.random.SeedSequence(arms))
     losses = np.random.default_rng(arms).random((ROUNDS, arms)).round(1)
     calls.init(*flat)

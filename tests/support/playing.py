@@ -41,7 +41,7 @@ def play(
 
     A `weight` above 0 replaces the decision's own.
     """
-    entries, flat = policy.entries(), (np.array(policy.params(), np.float64), *state)
+    entries, flat = policy.entries(), (policy.param_values(), *state)
     decide = _pointer(entries.decide, (*flat, stream))
     update = _pointer(entries.update, (*flat, 0, 1.0, 1.0))
     drawn, seen = _block((*flat, stream), 4), _block(flat, 3)

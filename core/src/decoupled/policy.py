@@ -15,6 +15,7 @@ from .base.spec import Description
 from .kernels.context import ContextPlaces
 from .kernels.dispatch import Entries, Functions, entries, register
 from .kernels.lazy_numba import compiling_for
+from .kernels.parameters import params_of, values_of
 from .kernels.random.keyed import Keyed, keyed_race
 from .kernels.state import Layout, State
 
@@ -231,12 +232,21 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
     def params(self) -> Any:
         """The parameters for compiled code: those that `params_type` names, unless overridden."""
         try:
-            return self.params_type(
-                *(float(getattr(self, name)) for name in self.params_type._fields)
-            )
+            return params_of(self.params_type, self)
         except (AttributeError, TypeError, ValueError):
             rule = "is not defined, and params_type names what is no number of the policy"
             raise NotImplementedError(f"{type(self).__name__}.params: {rule}; define it") from None
+
+    def param_values(self) -> Floats:
+        """The parameters as an array, which `entries` take: flags as 0 or 1, vectors spread.
+
+        >>> import decoupled as dc
+        >>> dc.FTPL().params()
+        Params(alpha=3.0, c=2.0, is_sorting=False, is_sharing=True)
+        >>> dc.FTPL().param_values().tolist()
+        [3.0, 2.0, 0.0, 1.0]
+        """
+        return values_of(self.params())
 
     def exploitation_law(self, state: State) -> Floats:
         """The exact probability with which each arm is exploited.

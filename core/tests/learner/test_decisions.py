@@ -113,7 +113,7 @@ def test_a_call_keeps_its_arrays(part: str) -> None:
     policy = dc.FTPL()
     state = policy.layout.new_state(2)
     calls = bound(
-        policy.entries(), np.array(policy.params()), state, new_stream(np.random.SeedSequence(7))
+        policy.entries(), policy.param_values(), state, new_stream(np.random.SeedSequence(7))
     )
     rows, call = weakref.ref(state.floats), getattr(calls, part)
     del state, calls

@@ -442,7 +442,7 @@ def test_laws_and_draws_on_some_arms_are_the_twins_however_far_behind_others_are
 
 def recorded(policy: dc.Policy, losses: Floats, weight: float, rounds: int) -> tuple[Played, State]:
     state = policy.layout.new_state(losses.shape[1])
-    policy.entries().init(np.array(policy.params(), np.float64), *state)
+    policy.entries().init(policy.param_values(), *state)
     return play(
         policy, state, new_stream(np.random.SeedSequence(11)), rounds, losses, weight
     ), state
@@ -482,7 +482,7 @@ EXTREMES = [([1.0, 1.0, 0.0, 1.0, 1.0], 1_000_000), ([0.0] * 5, 100_000), ([1.0]
 def test_a_million_rounds_of_extreme_losses(
     policy: dc.Policy, losses: list[float], rounds: int
 ) -> None:
-    state, values = policy.layout.new_state(ARMS), np.array(policy.params(), np.float64)
+    state, values = policy.layout.new_state(ARMS), policy.param_values()
     stream = new_stream(np.random.SeedSequence(seed_for(policy, losses)))
     block = 100_000 if is_default(policy) else 20_000
     for _ in range(rounds // 100_000 if is_default(policy) and not policy.contextual else 1):

@@ -145,7 +145,7 @@ class Situation:
     def __init__(
         self, arms: int, shape: str, policy: dc.CentredFTPL = POLICY, observations: int = 49
     ) -> None:
-        self.policy, self.values = policy, np.array(policy.params())
+        self.policy, self.values = policy, policy.param_values()
         self.state = policy.layout.new_state(arms)
         self.twin = CentredStrataTwin(arms, policy)
         self.twin.observations = observations

@@ -213,7 +213,7 @@ def _loop(policy: Policy, world: Any, feedback: Any) -> Export:
 
 def _entry_points(policy: Policy) -> Iterator[Export]:
     kind = policy.params_type
-    flat = (np.array(policy.params(), np.float64), *policy.layout.new_state(ARMS))
+    flat = (policy.param_values(), *policy.layout.new_state(ARMS))
     arguments = Entries(flat, (*flat, _stream()), (*flat, 0, 1.0, 1.0))  # type: ignore[arg-type]
     for step, function in compiled_entries(kind)._asdict().items():
         held = step, getattr(policy.functions, step)

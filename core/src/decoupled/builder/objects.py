@@ -60,6 +60,9 @@ def _source_of(kind: Any, takes: list[str], scope: dict[str, Any]) -> str:
         name = f"kind{len(scope)}"
         scope[name] = kind.instance_class
         return f"{name}({', '.join(_source_of(field, takes, scope) for field in kind.types)})"
+    if isinstance(kind, types.BaseTuple):
+        items = [_source_of(item, takes, scope) for item in kind]
+        return f"({', '.join(items)},)"
     name = f"read{len(scope)}"
     scope[name] = _reader(kind, WORD * sum(map(words_of, takes)))
     takes.append(kind_of(kind))

@@ -9,6 +9,7 @@ from ..base.spec import Description
 from ..base.validation import set_number, set_whole
 from ..errors import ParameterError
 from ..kernels.dispatch import AdversaryFunctions, Memory, register_adversary
+from ..kernels.parameters import params_of
 from ..kernels.rounds import Table
 
 
@@ -54,8 +55,9 @@ class Adversary(Environment):
     """An environment that computes each round's losses from past plays, inside the compiled loop.
 
     To add one, subclass this with a frozen dataclass that has `arms`, a `Params` named tuple of
-    floats, and two compiled functions: `losses(params, memory, t, out)` fills the mean loss of
-    every arm, and `note(params, memory, t, exploit)` remembers what was exploited.
+    floats, bools, ints and tuples of them, and two compiled functions: `losses(params, memory, t,
+    out)` fills the mean loss of every arm, and `note(params, memory, t, exploit)` remembers what
+    was exploited.
 
     Regret is against the best fixed arm in hindsight *on the losses that the policy met*. They are
     answers to its plays, so another policy would have met others. Losses are Bernoulli.
@@ -70,7 +72,7 @@ class Adversary(Environment):
 
     def params(self) -> Any:
         """The parameters for compiled code: those that `params_type` names, unless overridden."""
-        return self.params_type(*(float(getattr(self, name)) for name in self.params_type._fields))
+        return params_of(self.params_type, self)
 
     def memory(self) -> Memory:
         """What the adversary remembers, before the first round."""

@@ -11,14 +11,14 @@ simulations.
 
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from typing import Any, NamedTuple
 
 from ..base.arrays import Floats, Ints, Words
 from ..native import load
 from ..native.calls import NativeFunction, bound_entries
 from .jit import add_functions, compiled, is_ours, translate
-from .lazy_numba import jit_disabled, numba, overload
+from .lazy_numba import jit_disabled, overload
+from .parameters import params_from
 from .state import DISCOUNT, EVENTS, FADING, OBSERVED, PERIOD, ROUND, SHARED_SCALARS, State
 
 
@@ -58,7 +58,6 @@ class Functions(NamedTuple):
 _functions: dict[type, Functions] = {}
 NOTHING = 1e-300  # values that fade below this become 0: smaller numbers lose digits and are slow
 _OWN = len(SHARED_SCALARS)  # the place of the first scalar that a policy names
-_fixed_tuple: Any = None  # of Numba's own, and here as soon as it is needed: see `compiled_entries`
 
 
 def register(params: type, functions: Functions) -> None:
@@ -225,21 +224,15 @@ def entries(params: Any) -> Entries:
 
 def compiled_entries(params: Any) -> Entries:
     """The entry points, compiled when they are first called."""
-    global _fixed_tuple
-    if not jit_disabled():
-        numba()
-        _fixed_tuple = import_module("numba.np.unsafe.ndarray").to_fixed_tuple
-    fields = len(params._fields)
     keep = is_ours(params, *_functions[params])
 
     def init_entry(values: Floats, scalars: Floats, floats: Floats, ints: Ints) -> None:
-        init(params(*_fixed_tuple(values, fields)), State(scalars, floats, ints))
+        init(params_from(params, values), State(scalars, floats, ints))
 
     def decide_entry(
         values: Floats, scalars: Floats, floats: Floats, ints: Ints, stream: Words
     ) -> tuple[int, int, float, float]:
-        own_params = params(*_fixed_tuple(values, fields))
-        return decide(own_params, State(scalars, floats, ints), stream)
+        return decide(params_from(params, values), State(scalars, floats, ints), stream)
 
     def update_entry(
         values: Floats,
@@ -250,8 +243,7 @@ def compiled_entries(params: Any) -> Entries:
         weight: float,
         loss: float,
     ) -> None:
-        own_params = params(*_fixed_tuple(values, fields))
-        update(own_params, State(scalars, floats, ints), arm, weight, loss)
+        update(params_from(params, values), State(scalars, floats, ints), arm, weight, loss)
 
     calls: Any = (init_entry, decide_entry, update_entry)
     # Their names and argument types are the same for every policy otherwise: see

@@ -31,6 +31,7 @@ from ..native.load import COMPILED as COMPILED
 from ..native.load import name_of
 from ..native.load import source_digest as source_digest
 from .lazy_numba import is_loaded, jit_disabled, numba
+from .parameters import nested_in
 
 _making = RLock()
 
@@ -286,7 +287,8 @@ def add_functions(registry: dict[type, Any], params: type, functions: Any, owner
             f"params_type = {params.__module__}.{params.__qualname__}: "
             f"belongs to another {owner}'s functions; give this {owner} a Params of its own"
         )
-    make_name_unique(params)
+    for kind in (*nested_in(params), params):
+        make_name_unique(kind)
     if is_ours(params, *functions):
         load.allow_shipped(params, functions)
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import wraps
 from importlib import import_module
 from threading import RLock
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from ..errors import MissingExtraError
 from ..native.load import unavailable_reason
@@ -148,16 +148,17 @@ _listeners.append(_tell_the_terminal)
 
 
 COMMON = (0.0, 1.0, 1.5, 2.0, 3.0, 4.0)
-OPEN = float("nan")  # marks a parameter that is not a constant
+OPEN = None  # marks a parameter that is not a constant
+Constants: TypeAlias = tuple[float | None, ...]  # flags and whole numbers among them
 
 
-def common_values(params: Any, names: tuple[str, ...]) -> tuple[float, ...]:
+def common_values(params: Any, names: tuple[str, ...]) -> Constants:
     """The value of each parameter in `names` that has a common value, and `OPEN` for the others."""
     named = zip(params._fields, params, strict=True)
     return tuple(value if name in names and value in COMMON else OPEN for name, value in named)
 
 
-def pinned(params: Any, values: tuple[float, ...]) -> Any:
+def pinned(params: Any, values: Constants) -> Any:
     """The same parameters; in compiled code, those in `values` are constants."""
     return params
 
@@ -166,9 +167,10 @@ def pinned(params: Any, values: tuple[float, ...]) -> Any:
 def _pinned(params: Any, values: Any) -> Any:
     """`pinned` in compiled code: the common value of each field that has one."""
     # Numba needs a call with one argument for each field, so the source is generated.
+    none = numba().types.none
     fields = [
-        f"values[{i}] if values[{i}] == values[{i}] else params[{i}]"
-        for i in range(len(params.types))
+        f"params[{place}]" if kind == none else f"values[{place}]"
+        for place, kind in enumerate(values)
     ]
     scope: dict[str, Any] = {"kind": params.instance_class, "Any": Any}
     head = "def implementation(params: Any, values: Any) -> Any:"

@@ -17,12 +17,12 @@ from .powers import inverse_power
 
 @compiled
 def surrogates(
-    ranked: Floats, limit: Floats, eta: float, exponent: float, sharing: float, out: Floats
+    ranked: Floats, limit: Floats, eta: float, exponent: float, is_sharing: bool, out: Floats
 ) -> None:
     """Fill q in rank order: (1 + eta * gap) ** -exponent, limited by the rank.
 
-    If `sharing` is above 0, arms with equal estimates share their limits evenly, so no arm gains by
-    its number.
+    If `is_sharing`, arms with equal estimates share their limits evenly, so no arm gains by its
+    number.
     """
     lowest = ranked[0]
     # Most often there are no ties, so they are only counted here.
@@ -45,7 +45,7 @@ def surrogates(
         out[k] = min(inverse_power(eta * (ranked[k] - lowest), exponent), limit[k])
         if k > 0:
             ties += ranked[k] == ranked[k - 1]
-    if ties > 0 and sharing > 0.0:
+    if ties > 0 and is_sharing:
         share_ties(ranked, out)
 
 
@@ -87,11 +87,11 @@ def limited_surrogates(
     ranked: Floats,
     eta: float,
     exponent: float,
-    sharing: float,
+    is_sharing: bool,
     out: Floats,
 ) -> None:
     """Fill the surrogates q of the arms in rank order."""
-    surrogates(ranked, floats[row], eta, exponent, sharing, out)
+    surrogates(ranked, floats[row], eta, exponent, is_sharing, out)
 
 
 # An array of length 0 in shared memory is as large as the launch says. It may hold another policy's
@@ -110,10 +110,10 @@ def _fill_shared_limits(floats: Any, row: Any, exponent: Any) -> Any:
 
 @overload(limited_surrogates, target="cuda", strict=False)
 def _shared_surrogates(
-    floats: Any, row: Any, ranked: Any, eta: Any, exponent: Any, sharing: Any, out: Any
+    floats: Any, row: Any, ranked: Any, eta: Any, exponent: Any, is_sharing: Any, out: Any
 ) -> Any:
     cuda: Any = import_module("numba.cuda")
     float64 = numba().float64
-    return lambda floats, row, ranked, eta, exponent, sharing, out: surrogates(
-        ranked, cuda.shared.array(0, float64), eta, exponent, sharing, out
+    return lambda floats, row, ranked, eta, exponent, is_sharing, out: surrogates(
+        ranked, cuda.shared.array(0, float64), eta, exponent, is_sharing, out
     )

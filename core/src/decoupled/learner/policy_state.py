@@ -50,7 +50,7 @@ class PolicyState:
         self._numbers: Any = memoryview(cast(Any, state.scalars))
         self.form = form or policy.at(arms)
         self.layout = self.form.layout
-        self.values = np.array(self.form.params(), np.float64)
+        self.values = self.form.param_values()
         self.entries = self.form.entries()
         self.calls = bound(self.entries, self.values, state, stream)
         self.calls.init()

@@ -123,8 +123,8 @@ class Params(NamedTuple):
 
     alpha: float
     c: float
-    pareto: float
-    conditional: float
+    is_pareto: bool
+    is_conditional: bool
     cap: float
 
 
@@ -144,13 +144,14 @@ def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float
     """
     ranked = state.floats[R.ranked]
     eta = state.scalars[S.eta]
-    pareto = params.pareto > 0.0
-    if pareto:
+    if params.is_pareto:
         rank = pareto_leader(ranked, eta, params.alpha, stream)
     else:
         rank = frechet_leader(ranked, eta, params.alpha, stream)
-    among = rank + 1 if params.conditional > 0.0 else 1
-    draws = draws_until_win(ranked, rank, among, eta, params.alpha, pareto, params.cap, stream)
+    among = rank + 1 if params.is_conditional else 1
+    draws = draws_until_win(
+        ranked, rank, among, eta, params.alpha, params.is_pareto, params.cap, stream
+    )
     arm = state.ints[N.order, rank]
     return arm, arm, among * draws, math.nan
 
@@ -169,7 +170,7 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
 @compiled
 def draws_made(params: Params, state: State, arm: int, weight: float) -> float:
     """The number of draws behind a decision's weight, given the state in which it was made."""
-    if params.conditional > 0.0:
+    if params.is_conditional:
         rank = rank_of(
             state.floats[R.ranked], state.ints[N.order], state.floats[R.estimates, arm], arm, 0
         )
@@ -258,8 +259,8 @@ class CoupledFTPL(Policy):
         return Params(
             alpha=self.alpha,
             c=self.c,
-            pareto=float(self.perturbation == "pareto"),
-            conditional=float(self.resampling == "conditional"),
+            is_pareto=self.perturbation == "pareto",
+            is_conditional=self.resampling == "conditional",
             cap=math.inf if self.cap is None else float(self.cap),
         )
 

@@ -44,8 +44,8 @@ class Params(NamedTuple):
 
     alpha: float
     c: float
-    sorting: float  # 1: sort all arms each round
-    sharing: float  # 1: tied arms share what their ranks allow
+    is_sorting: bool  # all arms each round
+    is_sharing: bool  # tied arms share what their ranks allow
 
 
 @compiled
@@ -57,7 +57,7 @@ def refresh(params: Params, state: State) -> None:
     exponent = 0.5 * (params.alpha + 1.0)
     ranked = floats[R.ranked]
     surrogate = floats[R.surrogate]
-    limited_surrogates(floats, R.rank_limit, ranked, eta, exponent, params.sharing, surrogate)
+    limited_surrogates(floats, R.rank_limit, ranked, eta, exponent, params.is_sharing, surrogate)
     scalars[S.eta] = eta
     scalars[S.surrogate_sum] = total(surrogate)
 
@@ -95,7 +95,7 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
     before = floats[R.estimates, arm]
     after = before + weight * loss
     floats[R.estimates, arm] = after
-    if params.sorting > 0.0:
+    if params.is_sorting:
         sort_arms(floats[R.estimates], floats[R.ranked], order)
     elif after != before:  # a loss of zero moves nothing
         move_arm(floats[R.ranked], order, arm, before, after)
@@ -207,14 +207,14 @@ class FTPL(Policy):
         return strata.FUNCTIONS if self.ranking == "strata" else FUNCTIONS
 
     def params(self) -> Any:
-        sharing = float(self.ties == "shared")
+        is_sharing = self.ties == "shared"
         if self.ranking == "strata":
-            return strata.Params(alpha=self.alpha, c=self.c, sharing=sharing)
+            return strata.Params(alpha=self.alpha, c=self.c, is_sharing=is_sharing)
         return Params(
             alpha=self.alpha,
             c=self.c,
-            sorting=float(self.ranking == "sorting"),
-            sharing=sharing,
+            is_sorting=self.ranking == "sorting",
+            is_sharing=is_sharing,
         )
 
     def exploitation_law(self, state: State) -> Floats:

@@ -52,7 +52,7 @@ def check_sound(case: PolicyUnderTest) -> None:
     policy = case.policy
     losses = case.losses(5 * HISTORY)
     entries = case.call("params_type", policy.entries)
-    values = np.array(policy.params(), np.float64)
+    values = policy.param_values()
     state = policy.layout.new_state(case.arms)
     stream = new_stream(np.random.SeedSequence(case.seed))
     case.call("init", entries.init, values, *state)
@@ -156,7 +156,7 @@ def check_init(case: PolicyUnderTest) -> None:
     """
     policy = case.policy
     entries = policy.entries()
-    values = np.array(policy.params(), np.float64)
+    values = policy.param_values()
     state = policy.layout.new_state(case.arms)
     losses = case.losses(3 * HISTORY)
     stream = new_stream(np.random.SeedSequence(case.seed))
@@ -183,7 +183,7 @@ def _compare(case: PolicyUnderTest, state: State, rebuilt: State) -> None:
     stream = new_stream(np.random.SeedSequence(case.seed + 1))
     same_stream = new_stream(np.random.SeedSequence(case.seed + 1))
     entries = policy.entries()
-    values = np.array(policy.params(), np.float64)
+    values = policy.param_values()
     for _ in range(HISTORY):
         drawn = np.array(entries.decide(values, *state, stream))
         drawn_again = entries.decide(values, *rebuilt, same_stream)

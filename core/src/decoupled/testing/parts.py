@@ -19,6 +19,7 @@ from ..errors import ContractError, near_name, shown
 from ..kernels.dispatch import Functions
 from ..kernels.jit import is_ours
 from ..kernels.lazy_numba import jit_disabled
+from ..kernels.parameters import is_named_tuple, kinds_of
 from ..kernels.random.stream import new_stream
 from ..kernels.state import ROUND, SHARED_SCALARS, Layout
 from ..policies import Policy
@@ -154,9 +155,9 @@ def _list_rows(names: tuple[str, ...]) -> str:
 
 
 def _check_params(policy: Policy) -> None:
-    """Check that the parameters are a named tuple of numbers."""
+    """Check that the parameters are a named tuple, and each what its annotation says."""
     kind = _attribute(policy, "params_type")
-    if not (isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")):
+    if not is_named_tuple(kind):
         remedy = "write class Params(NamedTuple) and name it there"
         fail(policy, f"params_type = {shown(kind)} is not a NamedTuple; {remedy}")
     if not kind._fields:
@@ -171,10 +172,34 @@ def _check_params(policy: Policy) -> None:
     if type(values) is not kind:
         remedy = f"return {kind.__name__}(...), its params_type"
         fail(policy, f"params() gave {shown(values)}, {kind_of(values)}; {remedy}")
-    for field, value in zip(kind._fields, values, strict=True):
-        if not is_number(value) or value != value:
-            problem = f"params() gave {field} = {shown(value)}, which is not a number"
-            fail(policy, f"{problem}; compiled code takes floats")
+    for field, expected in kinds_of(kind).items():
+        value = getattr(values, field)
+        if not _is_of(expected, value):
+            problem = f"params() gave {field} = {shown(value)}, which is not {_described(expected)}"
+            fail(policy, f"{problem}; compiled code takes what the field's annotation says")
+
+
+def _is_of(kind: Any, value: Any) -> bool:
+    """Whether a value is what a field of the parameters takes: see `kinds_of`."""
+    if isinstance(kind, tuple):
+        is_vector = isinstance(value, tuple) and len(value) == len(kind)
+        return is_vector and all(map(_is_of, kind, value))
+    if is_named_tuple(kind):
+        return type(value) is kind and all(map(_is_of, kinds_of(kind).values(), value))
+    if kind is bool:
+        return isinstance(value, (bool, np.bool_))
+    if kind is int:
+        return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return is_number(value) and bool(value == value)
+
+
+def _described(kind: Any) -> str:
+    """What a field takes, in words."""
+    if isinstance(kind, tuple):
+        return f"a tuple of {len(kind)}, each {_described(kind[0])}"
+    if is_named_tuple(kind):
+        return f"a {kind.__qualname__} of numbers"
+    return {bool: "a bool", int: "a whole number"}.get(kind, "a number")
 
 
 def _check_functions(policy: Policy) -> None:

@@ -14,10 +14,18 @@ from pathlib import Path
 
 import numpy as np
 
-from decoupled.environments import Alternating
+from decoupled.environments import Alternating, ContextTable, Environment
 from decoupled.errors import ParameterError, UnsupportedError
 from decoupled.extend import Table
-from decoupled.policies import FTPL, CentredFTPL, Ladder, Policy, TsallisINF
+from decoupled.policies import (
+    FTPL,
+    CentredFTPL,
+    ContextualLadder,
+    Exp3,
+    Ladder,
+    Policy,
+    TsallisINF,
+)
 from decoupled.simulation import run_block, simulate
 
 from .steps import TextbookFTPL, lockstep_ftpl, play, running
@@ -33,9 +41,19 @@ DENSE = FTPL(ranking="improved")
 
 def runs_of(policy: Policy, arms: int, rounds: int, runs: int) -> Callable[[], object]:
     """A call that plays some runs of the compiled loop on one thread."""
-    environment = Alternating(arms=arms, gap=0.125)
+    environment: Environment = Alternating(arms=arms, gap=0.125)
+    if policy.contextual:
+        environment = context_table(arms)
     last = np.array([rounds])
     return lambda: run_block(policy, environment, rounds, last, 0, range(runs))
+
+
+def context_table(arms: int) -> ContextTable:
+    """Random losses with a context of four segments and a number."""
+    rng = np.random.default_rng(0)
+    rows = 4_000
+    context = {"s": [str(row % 4) for row in range(rows)], "x": rng.random(rows).tolist()}
+    return ContextTable(rng.random((rows, arms)), context, segments=("s",))
 
 
 def enough_runs(arms: int) -> int:
@@ -46,6 +64,7 @@ def enough_runs(arms: int) -> int:
 def measure(repetitions: int = 15) -> Iterator[Ratio]:
     """Every line of this group."""
     yield from against_numpy(repetitions)
+    yield from rounds_of_policies(repetitions)
     yield from against_policies(repetitions)
     yield from strata(repetitions)
     run = partial(simulate, FTPL(), Alternating(arms=8, gap=0.125), ROUNDS, 400, 0)
@@ -103,6 +122,20 @@ def compiled_race(
     )
 
 
+def rounds_of_policies(repetitions: int) -> Iterator[Ratio]:
+    """A round of the policies that people serve, beside one of FTPL."""
+    contextual = ContextualLadder(segments=("s",), numbers=("x",))
+    others = {
+        "Tsallis-INF": TsallisINF(),
+        "Exp3": Exp3(),
+        "Ladder": Ladder(),
+        "ContextualLadder": contextual,
+    }
+    for arms in (8, 64):
+        for name, policy in others.items():
+            yield compiled_race((name, policy), ("FTPL", FTPL()), arms, ROUNDS, repetitions)
+
+
 def against_policies(repetitions: int) -> Iterator[Ratio]:
     """FTPL and Tsallis-INF, both as fast as we can make them; and the ladder and the single rate recommended before it."""
     for arms in FIGURE_ARMS + MANY_ARMS:
@@ -141,17 +174,32 @@ def strata(repetitions: int) -> Iterator[Ratio]:
     yield compared(MILLION, TsallisINF(), MILLION, 20_000, 8)
 
 
-CASES = [(p, k) for p in ("FTPL()", "Ladder()", "TsallisINF()", "Exp3()") for k in (8, 64)]
+POLICIES = (
+    "FTPL()",
+    "TsallisINF()",
+    "Exp3()",
+    "Ladder()",
+    "ContextualLadder(segments=('s',), numbers=('x',))",
+)
+CASES = [(policy, arms) for policy in POLICIES for arms in (8, 64)]
 
 # It uses only what every version has had under the same name, and reports processor time, which a loaded
 # machine disturbs less than the clock on the wall.
 WORKER = """
 import json, sys, time
+import numpy as np
 import decoupled as dc
+def contexts(arms):
+    rng = np.random.default_rng(0)
+    context = {"s": [str(row % 4) for row in range(4000)], "x": rng.random(4000).tolist()}
+    return dc.environments.ContextTable(rng.random((4000, arms)), context, segments=("s",))
 for line in sys.stdin:
     task = json.loads(line)
     policy = eval(f"dc.{task['policy']}")
-    world = dc.environments.Alternating(arms=task["arms"], gap=0.125)
+    if policy.contextual:
+        world = contexts(task["arms"])
+    else:
+        world = dc.environments.Alternating(arms=task["arms"], gap=0.125)
     begun = time.process_time()
     result = dc.simulate(policy, world, task["rounds"], task["runs"], seed=0, workers=1, checkpoints=1)
     print(json.dumps([time.process_time() - begun, float(result.data.final_regret.mean())]), flush=True)

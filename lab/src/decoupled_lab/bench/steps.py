@@ -187,7 +187,7 @@ def _learner(
 ) -> tuple[tuple[Any, State, Words], Callable[[], None]]:
     """The arguments of `further_rounds`, and a call that makes the state a new one."""
     policy = policy.at(arms)
-    init, values = policy.entries().init, np.array(policy.params(), np.float64)
+    init, values = policy.entries().init, policy.param_values()
     state, stream = policy.layout.new_state(arms), new_stream(np.random.SeedSequence(seed))
     return (policy.params(), state, stream), lambda: init(values, *state)
 

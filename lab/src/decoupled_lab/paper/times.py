@@ -197,7 +197,7 @@ def solve_again(arms: int, samples: int, seed: int) -> tuple[list[float], float]
     table = Alternating(arms=arms, gap=0.125).table(HORIZON)
     learner = TsallisINF().start(arms, seed)
     conic = TsallisINF(solver="scs")
-    calls, values = conic.entries(), np.array(conic.params())
+    calls, values = conic.entries(), conic.param_values()
     luck = np.random.default_rng(seed)
     wanted = set(np.linspace(1, HORIZON, samples, dtype=int).tolist())
     seconds, worst = [], 0.0

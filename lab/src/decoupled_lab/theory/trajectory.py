@@ -56,7 +56,7 @@ def run(policy: FTPL, environment: Environment, horizon: int, seed: int) -> Traj
     policy = policy.at(arms)
     policy_seed, noise_seed = np.random.SeedSequence(seed).spawn(2)
     stream, noise, local = new_stream(policy_seed), new_stream(noise_seed), np.zeros(2, np.uint64)
-    entries, params = policy.entries(), np.array(policy.params(), np.float64)
+    entries, params = policy.entries(), policy.param_values()
     state = policy.layout.new_state(arms)
     entries.init(params, *state)
     eta, estimates = policy.layout.row(state, "eta"), policy.layout.row(state, "estimates")
@@ -136,7 +136,7 @@ def run_ladder(policy: Ladder, environment: Environment, horizon: int, seed: int
     entries = policy.entries()
     policy_seed, noise_seed = np.random.SeedSequence(seed).spawn(2)
     stream, noise, local = new_stream(policy_seed), new_stream(noise_seed), np.zeros(2, np.uint64)
-    params, state = np.array(policy.params(), np.float64), policy.layout.new_state(arms)
+    params, state = policy.param_values(), policy.layout.new_state(arms)
     entries.init(params, *state)
     world, path = world_of(environment, horizon + 1), LadderPath(policy)
     for t in range(horizon + 1):

@@ -35,12 +35,12 @@ class Params(NamedTuple):
 
     alpha: float
     c: float
-    sorting: float  # 1: sort all arms each round
-    sharing: float  # 1: tied arms share what their ranks allow
+    is_sorting: bool  # all arms each round
+    is_sharing: bool  # tied arms share what their ranks allow
     exploit_ratio: float
     gate: float
     mean_rate: float
-    by_losses: float  # 1: the rates fall with the spread of the losses, not with the rounds
+    has_schedule: bool  # the rates fall with the spread of the losses, not with the rounds
 
 
 @compiled
@@ -49,14 +49,14 @@ def refresh(params: Params, state: State) -> None:
     floats = state.floats
     scalars = state.scalars
     order = state.ints[N.order]
-    passed = 1.0 + scalars[S.spread] if params.by_losses > 0.0 else scalars[ROUND]
+    passed = 1.0 + scalars[S.spread] if params.has_schedule else scalars[ROUND]
     eta = scalars[S.scale] / math.sqrt(passed)
     scalars[S.eta] = eta
     scalars[S.eta_exploit] = eta * params.exploit_ratio
     exponent = 0.5 * (params.alpha + 1.0)
     ranked = floats[R.ranked]
     surrogate = floats[R.surrogate]
-    limited_surrogates(floats, R.rank_limit, ranked, eta, exponent, params.sharing, surrogate)
+    limited_surrogates(floats, R.rank_limit, ranked, eta, exponent, params.is_sharing, surrogate)
     scalars[S.surrogate_sum] = total(surrogate)
     mean = START + scalars[S.rise]
     least = params.gate * eta * scalars[S.surrogate_sum]
@@ -93,7 +93,7 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
     scalars = state.scalars
     add_losses(params, state, arm, weight, loss)
     surprise = loss - (START + scalars[S.rise])
-    if params.by_losses > 0.0:
+    if params.has_schedule:
         scalars[S.spread] += MOST_SPREAD * surprise * surprise
     scalars[S.rise] += params.mean_rate * surprise
     refresh(params, state)
@@ -109,7 +109,7 @@ def add_losses(params: Params, state: State, arm: int, weight: float, loss: floa
     before = estimates[arm]
     after = before + weight * (loss - baseline[arm])
     estimates[arm] = after
-    if params.sorting > 0.0:
+    if params.is_sorting:
         for i in range(len(estimates)):
             estimates[i] += baseline[i]
         sort_arms(estimates, floats[R.ranked], order)

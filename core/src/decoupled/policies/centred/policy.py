@@ -139,28 +139,28 @@ class CentredFTPL(Policy):
 
     def params(self) -> Any:
         exploit_ratio = 1.0 if self.exploit_c is None else self.exploit_c / self.c
-        sharing = float(self.ties == "shared")
-        by_losses = float(self.schedule == "losses")
+        is_sharing = self.ties == "shared"
+        has_schedule = self.schedule == "losses"
         if self.ranking == "strata":
             return strata.Params(
                 alpha=self.alpha,
                 c=self.c,
-                sharing=sharing,
+                is_sharing=is_sharing,
                 exploit_ratio=exploit_ratio,
-                centred=1.0,
+                is_centred=True,
                 gate=self.gate,
                 mean_rate=self.mean_rate,
-                by_losses=by_losses,
+                has_schedule=has_schedule,
             )
         return Params(
             alpha=self.alpha,
             c=self.c,
-            sorting=float(self.ranking == "sorting"),
-            sharing=sharing,
+            is_sorting=self.ranking == "sorting",
+            is_sharing=is_sharing,
             exploit_ratio=exploit_ratio,
             gate=self.gate,
             mean_rate=self.mean_rate,
-            by_losses=by_losses,
+            has_schedule=has_schedule,
         )
 
     def exploitation_law(self, state: State) -> Floats:

@@ -9,7 +9,6 @@ until the rungs that know the context have earned weight.
 """
 
 import math
-from typing import Any
 
 from ...base.arrays import Floats, Ints, Words
 from ...kernels.dispatch import Functions
@@ -29,6 +28,7 @@ from ..ladder.rungs import (
     prepare_for,
 )
 from ..ladder.state import GIVEN, NOBODY, START
+from ..ladder.state import Params as LadderParams
 from ..ladder.state import S as LADDER
 from .regression import leader_of, note_numbers, note_regression, scale_numbers
 from .segments import fill_values, note_segment
@@ -40,11 +40,10 @@ from .state import (
     POOLED,
     SEGMENTS,
     SHRUNK,
-    P,
+    Params,
     R,
     S,
     change_segment,
-    ladder_params,
     pooled,
     segment,
     set_shared,
@@ -55,19 +54,19 @@ ROUNDING = 1e-9  # a decision's weight times the probability in its own state is
 
 
 @compiled
-def init(params: Any, state: State) -> None:
+def init(params: Params, state: State) -> None:
     """Derive everything, or only what depends on the context, if one was just written."""
     scalars = state.scalars
-    inner = ladder_params(params)
+    inner = params.ladder
     entering = scalars[S.entering] > 0.0
     if entering:
-        change_segment(int(params.numbers), state)
+        change_segment(params.numbers, state)
     set_shared(state)
     if not entering:
         ladder.init(inner, pooled(state))
         fill_priors(params, state)
     scalars[S.entering] = 0.0
-    if params.segmented > 0.0:
+    if params.has_segments:
         for arm in range(state.floats.shape[1]):
             state.floats[R.segment_precedence, arm] = state.floats[R.precedence, arm]
         ladder.init(inner, segment(state))
@@ -75,14 +74,14 @@ def init(params: Any, state: State) -> None:
 
 
 @compiled
-def fill_priors(params: Any, state: State) -> None:
+def fill_priors(params: Params, state: State) -> None:
     """Fill the rungs' kinds and priors; with more arms the pooled ladder is trusted more."""
     scalars = state.scalars
-    rungs = int(params.outer_rungs)
+    rungs = params.rungs
     sum_of_priors = 0.0
     for rung in range(rungs):
-        kind = params[P.outer_kind + rung]
-        prior = params[P.outer_prior + rung]
+        kind = params.kinds[rung]
+        prior = params.priors[rung]
         if kind == POOLED:
             prior /= least_earned(state)
         scalars[S.outer_kind + rung] = kind
@@ -100,15 +99,15 @@ def least_earned(state: State) -> float:
 
 
 @compiled
-def fill_shares(params: Any, state: State) -> None:
+def fill_shares(params: Params, state: State) -> None:
     """Fill the shares of the exploration from the weight that rungs with a context have earned."""
     scalars = state.scalars
     # The pooled rung is the first. What it keeps of its prior, the others have not earned.
     kept = scalars[S.outer_weight] / scalars[S.outer_prior]
     earned = max(1.0 - kept, least_earned(state))
-    scalars[S.outer_even] = params.outer_uniform_share * earned
+    scalars[S.outer_even] = params.uniform_share * earned
     of_ladders = 1.0 - scalars[S.outer_even]
-    if params.segmented > 0.0:
+    if params.has_segments:
         scalars[S.segment_share] = 0.5 * earned * of_ladders
         scalars[S.pooled_share] = (1.0 - 0.5 * earned) * of_ladders
     else:
@@ -117,11 +116,11 @@ def fill_shares(params: Any, state: State) -> None:
 
 
 @compiled
-def refresh(params: Any, state: State) -> None:
+def refresh(params: Params, state: State) -> None:
     """Derive the rungs' arms and weights, and the shares of the exploration."""
     scalars = state.scalars
-    rungs = int(params.outer_rungs)
-    if params.segmented > 0.0:
+    rungs = params.rungs
+    if params.has_segments:
         fill_values(state)
     scale_numbers(params, state)
     for rung in range(rungs):
@@ -135,22 +134,22 @@ def refresh(params: Any, state: State) -> None:
         S.outer_loss,
         S.outer_weight,
         scalars[S.outer_regret],
-        params.outer_hedge_rate,
+        params.hedge_rate,
     )
     fill_shares(params, state)
 
 
 @compiled
-def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, float]:
+def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
     """Draw a rung and its arm to exploit, and the arm to explore."""
     scalars = state.scalars
     arms = state.floats.shape[1]
-    inner = ladder_params(params)
+    inner = params.ladder
     if scalars[S.entering] > 0.0:
         init(params, state)
     rung = 0
     mark = uniform(stream) - scalars[S.outer_weight]
-    while mark > 0.0 and rung + 1 < int(params.outer_rungs):
+    while mark > 0.0 and rung + 1 < params.rungs:
         rung += 1
         mark -= scalars[S.outer_weight + rung]
     scalars[S.served_rung] = rung
@@ -192,7 +191,7 @@ def kind_of(scalars: Floats, floats: Floats, rung: int) -> int:
 
 
 @compiled
-def draw_played(inner: Any, state: State, rung: int, stream: Words) -> int:
+def draw_played(inner: LadderParams, state: State, rung: int, stream: Words) -> int:
     """The arm that a rung exploits."""
     kind = kind_of(state.scalars, state.floats, rung)
     if kind in (POOLED, SEGMENTS):
@@ -206,12 +205,12 @@ def draw_played(inner: Any, state: State, rung: int, stream: Words) -> int:
 
 
 @compiled
-def fill_chances(params: Any, state: State, arm: int) -> None:
+def fill_chances(params: Params, state: State, arm: int) -> None:
     """Store the probability of an explored arm under each rung, or an unbiased estimate of it."""
     scalars = state.scalars
-    inner = ladder_params(params)
+    inner = params.ladder
     set_shared(state)
-    for rung in range(int(params.outer_rungs)):
+    for rung in range(params.rungs):
         kind = kind_of(scalars, state.floats, rung)
         if kind == POOLED:
             chance = ladder_chance(inner, pooled(state), arm)
@@ -227,11 +226,11 @@ def fill_chances(params: Any, state: State, arm: int) -> None:
 
 
 @compiled
-def ladder_chance(inner: Any, ladder_state: State, arm: int) -> float:
+def ladder_chance(inner: LadderParams, ladder_state: State, arm: int) -> float:
     """An unbiased estimate of the probability with which a ladder exploits an arm."""
     prepare_for(inner, ladder_state, arm)
     chance = 0.0
-    for rung in range(int(inner.rungs)):
+    for rung in range(inner.rungs):
         chance += (
             ladder_state.scalars[LADDER.rung_weight + rung]
             * ladder_state.scalars[LADDER.rung_chance + rung]
@@ -240,13 +239,12 @@ def ladder_chance(inner: Any, ladder_state: State, arm: int) -> float:
 
 
 @compiled
-def update(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
+def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
     """Update the rungs' losses, the regression, both ladders, and how much the segments differ."""
     floats = state.floats
     scalars = state.scalars
-    inner = ladder_params(params)
-    segmented = params.segmented > 0.0
-    rungs = int(params.outer_rungs)
+    inner = params.ladder
+    rungs = params.rungs
     if scalars[S.entering] > 0.0:
         scalars[ROUND] -= 1.0  # as it was before the call
         init(params, state)
@@ -265,9 +263,9 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
             S.outer_step,
             scalars[S.outer_sum],
             scalars[S.outer_regret],
-            params.outer_hedge_rate,
+            params.hedge_rate,
         )
-    if weight > 0.0 and params.numbers > 0.0:
+    if weight > 0.0 and params.numbers > 0:
         note_regression(params, state, arm, loss)
     note_numbers(params, state)
     if scalars[S.law_known] == 0.0:  # from a log
@@ -280,7 +278,7 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
     set_shared(state)
     cover_ladder(pooled(state), floats[R.outer_law], arm, weight, loss)
     ladder.update(inner, pooled(state), arm, weight, loss)
-    if segmented:
+    if params.has_segments:
         scalars[S.segment_round] += 1.0  # a segment counts its own
         cover_ladder(segment(state), floats[R.outer_law], arm, weight, loss)
         ladder.update(inner, segment(state), arm, weight, loss)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -236,21 +236,21 @@ class ContextualLadder(Policy):
     def layout(self) -> Layout:
         return layout_for(len(self.all_numbers), len(self.advisers), gated=bool(self.vectors))
 
-    def params(self) -> Any:
+    def params(self) -> Params:
         kinds = [*self._own_kinds, *(ADVICE + place for place in range(len(self.advisers)))]
         priors = [_PRIORS[min(kind, ADVICE)] for kind in kinds]  # the kernel scales them
-        unused = [0.0] * (MOST_RUNGS - len(kinds))
+        unused = MOST_RUNGS - len(kinds)
         return Params(
-            **_LADDER.params()._asdict(),
-            outer_uniform_share=self.uniform_share,
-            outer_hedge_rate=self.hedge_rate,
-            outer_rungs=float(len(kinds)),
-            segmented=float(bool(self.segments)),
-            numbers=float(len(self.all_numbers)),
-            advisers=float(len(self.advisers)),
-            gated=float(bool(self.vectors)),
-            **{f"outer_prior_{rung}": prior for rung, prior in enumerate(priors + unused)},
-            **{f"outer_kind_{rung}": float(kind) for rung, kind in enumerate(kinds + unused)},
+            ladder=_LADDER.params(),
+            uniform_share=self.uniform_share,
+            hedge_rate=self.hedge_rate,
+            rungs=len(kinds),
+            has_segments=bool(self.segments),
+            numbers=len(self.all_numbers),
+            advisers=len(self.advisers),
+            is_gated=bool(self.vectors),
+            priors=(*priors, *[0.0] * unused),
+            kinds=(*kinds, *[0] * unused),
         )
 
     def at(self, arms: int) -> Self:

@@ -9,7 +9,6 @@ between 0 and 1, over all rounds so far, each predicted before its loss was know
 """
 
 import math
-from typing import Any
 
 from ...base.arrays import Floats
 from ...kernels.context import MISSING
@@ -24,6 +23,7 @@ from .state import (
     RECENT,
     SCALED,
     TIMES_SEEN,
+    Params,
     R,
     S,
     explained_at,
@@ -44,7 +44,7 @@ LEAK = 1e-7
 
 
 @compiled
-def leader_of(params: Any, state: State, linear: bool) -> float:
+def leader_of(params: Params, state: State, linear: bool) -> float:
     """The seen arm with the least value or predicted loss; the ladder's own leader wins a tie."""
     floats = state.floats
     leader = float(state.scalars[S.leader])
@@ -65,10 +65,10 @@ def leader_of(params: Any, state: State, linear: bool) -> float:
 
 
 @compiled
-def scale_numbers(params: Any, state: State) -> None:
+def scale_numbers(params: Params, state: State) -> None:
     """Scale a context's numbers by their means and deviations; a missing one counts as its mean."""
     scalars = state.scalars
-    numbers = int(params.numbers)
+    numbers = params.numbers
     for number in range(numbers):
         value = scalars[number_at(AS_GIVEN, number, numbers)]
         scaled = 0.0
@@ -82,13 +82,13 @@ def scale_numbers(params: Any, state: State) -> None:
 
 
 @compiled
-def note_numbers(params: Any, state: State) -> None:
+def note_numbers(params: Params, state: State) -> None:
     """Learn the means and the deviations of the numbers.
 
     The first RECENT values are clipped anew with each of them.
     """
     scalars = state.scalars
-    numbers = int(params.numbers)
+    numbers = params.numbers
     ranked = ranked_at(numbers)
     for number in range(numbers):
         latest = scalars[number_at(AS_GIVEN, number, numbers)]
@@ -139,57 +139,59 @@ def rank_values(scalars: Floats, first: int, count: int, to: int) -> None:
 
 
 @compiled
-def scaled_number(params: Any, state: State, place: int) -> float:
+def scaled_number(params: Params, state: State, place: int) -> float:
     """A coordinate of the regression: 1, or a scaled number."""
     if place == 0:
         return 1.0
-    scaled: float = state.scalars[number_at(SCALED, place - 1, int(params.numbers))]
+    scaled: float = state.scalars[number_at(SCALED, place - 1, params.numbers)]
     return scaled
 
 
 @compiled
-def first_of_linear(params: Any) -> int:
+def first_of_linear(params: Params) -> int:
     """The row of the first coefficient; those of what is known of them follow the coefficients."""
-    return ADVICE_AT + int(params.advisers)
+    return ADVICE_AT + params.advisers
 
 
 @compiled
-def starting_value(params: Any, state: State, arm: int) -> float:
+def starting_value(params: Params, state: State, arm: int) -> float:
     """What a regression predicts before it has learned: the shrunk mean, if there are segments."""
-    if params.segmented > 0.0:
+    if params.has_segments:
         value: float = state.floats[R.value, arm]
         return value
     return START
 
 
 @compiled
-def trust(params: Any, state: State) -> float:
-    """The share of the regression's prediction that counts: 1 without vectors, and with vectors the
-    slope of past losses on what was predicted before them.
+def trust(params: Params, state: State) -> float:
+    """The share of the regression's prediction that counts.
+
+    It is 1 without vectors. With vectors it is the slope of past losses on what was predicted
+    before them.
     """
-    if params.gated == 0.0:
+    if not params.is_gated:
         return 1.0
-    at = explained_at(int(params.numbers))
+    at = explained_at(params.numbers)
     explained = state.scalars[at]
     size = state.scalars[at + 1]
     return min(max(explained / size, 0.0), 1.0) if size > 0.0 else 0.0
 
 
 @compiled
-def predict(params: Any, state: State, arm: int, trusted: float) -> float:
+def predict(params: Params, state: State, arm: int, trusted: float) -> float:
     """The loss that the regression predicts for an arm, less the level of the segment.
 
     `trusted` says how much of the numbers' part counts.
     """
     at = first_of_linear(params)
     value: float = starting_value(params, state, arm) + state.floats[at, arm]
-    for place in range(1, int(params.numbers) + 1):
+    for place in range(1, params.numbers + 1):
         value += trusted * (state.floats[at + place, arm] * scaled_number(params, state, place))
     return value
 
 
 @compiled
-def note_regression(params: Any, state: State, arm: int, loss: float) -> None:
+def note_regression(params: Params, state: State, arm: int, loss: float) -> None:
     """Let the regression of an arm learn a loss.
 
     The inverse of the arm's matrix of moments is 1 / RIDGE on the diagonal less a reduction,
@@ -197,16 +199,16 @@ def note_regression(params: Any, state: State, arm: int, loss: float) -> None:
     """
     floats = state.floats
     scalars = state.scalars
-    size = int(params.numbers) + 1
+    size = params.numbers + 1
     at = first_of_linear(params)
-    steps = steps_at(int(params.numbers))
-    level = scalars[S.segment_level] if params.segmented > 0.0 else 0.0
+    steps = steps_at(params.numbers)
+    level = scalars[S.segment_level] if params.has_segments else 0.0
     expected = predict(params, state, arm, 1.0)
     surprise = loss - level - expected
     spread = 1.0
-    if params.gated > 0.0:
+    if params.is_gated:
         bare = predict(params, state, arm, 0.0)
-        explained = explained_at(int(params.numbers))
+        explained = explained_at(params.numbers)
         scalars[explained] += (expected - bare) * (loss - level - bare)
         scalars[explained + 1] += (expected - bare) ** 2
     for row in range(size):

@@ -7,9 +7,8 @@ What a context says of this round, its numbers and the advice of others, is writ
 a call.
 """
 
-from collections import namedtuple
 from functools import cache
-from typing import Any, cast
+from typing import Annotated, NamedTuple
 
 from ...kernels.context import ContextPlaces
 from ...kernels.jit import compiled
@@ -171,27 +170,19 @@ def layout_for(numbers: int, advisers: int, *, gated: bool = False) -> Layout:
     )
 
 
-PARAMS = (
-    *ladder_state.PARAMS,
-    "outer_uniform_share",
-    "outer_hedge_rate",
-    "outer_rungs",
-    "segmented",
-    "numbers",
-    "advisers",
-    "gated",
-    *vector("outer_prior", MOST_RUNGS),
-    *vector("outer_kind", MOST_RUNGS),
-)
-Params = cast(Any, namedtuple("Params", PARAMS))
-P = places_of(PARAMS)
-_INNER = len(ladder_state.PARAMS)
+class Params(NamedTuple):
+    """The parameters of the compiled code; vectors have room for the most rungs."""
 
-
-@compiled
-def ladder_params(params: Any) -> Any:
-    """The parameters of the two ladders."""
-    return ladder_state.Params(*params[:_INNER])
+    ladder: ladder_state.Params  # of both ladders
+    uniform_share: float
+    hedge_rate: float
+    rungs: int
+    has_segments: bool
+    numbers: int
+    advisers: int
+    is_gated: bool  # the regression is trusted as far as it has predicted losses
+    priors: Annotated[tuple[float, ...], MOST_RUNGS]
+    kinds: Annotated[tuple[int, ...], MOST_RUNGS]
 
 
 @compiled

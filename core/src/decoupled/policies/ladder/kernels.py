@@ -9,7 +9,6 @@ docs/ladder.md has the theorems. The order of an update is that of `CentredFTPL`
 """
 
 import math
-from typing import Any
 
 from ...base.arrays import Floats, Ints, Words
 from ...kernels.dispatch import Functions
@@ -40,14 +39,14 @@ from .state import (
     START,
     TINY,
     N,
-    P,
+    Params,
     R,
     S,
 )
 
 
 @compiled
-def init(params: Any, state: State) -> None:
+def init(params: Params, state: State) -> None:
     """Rank the arms, tabulate what never changes, and derive the rest."""
     floats = state.floats
     scalars = state.scalars
@@ -63,15 +62,15 @@ def init(params: Any, state: State) -> None:
     scalars[S.scale] = params.c * scalars[ARMS] ** (1.0 / ALPHA - 0.5)
     scalars[S.drift_scale] = scalars[ARMS] ** (1.0 / ALPHA - 1.0)
     for rung in range(MOST_RUNGS):
-        scalars[S.rung_rate + rung] = params[P.rate + rung]
-        scalars[S.rung_prior + rung] = params[P.prior + rung]
+        scalars[S.rung_rate + rung] = params.rates[rung]
+        scalars[S.rung_prior + rung] = params.priors[rung]
     if scalars[S.recent_fade] == 0.0:  # at the start
         scalars[S.recent_fade] = 1.0
     refresh(params, state)
 
 
 @compiled
-def refresh(params: Any, state: State) -> None:
+def refresh(params: Params, state: State) -> None:
     """Derive rates, surrogates, the rungs' weights, the two best arms and the baselines."""
     floats = state.floats
     scalars = state.scalars
@@ -81,10 +80,10 @@ def refresh(params: Any, state: State) -> None:
     scalars[S.judged] = NOBODY
     exponent = 0.5 * (ALPHA + 1.0)
     limited_surrogates(
-        floats, R.rank_limit, floats[R.ranked], eta, exponent, 1.0, floats[R.surrogate]
+        floats, R.rank_limit, floats[R.ranked], eta, exponent, True, floats[R.surrogate]
     )
     scalars[S.surrogate_sum] = total(floats[R.surrogate])
-    rungs = int(params.rungs)
+    rungs = params.rungs
     if rungs > 1:
         scalars[S.hedge_sum] = fill_hedge(
             scalars,
@@ -110,18 +109,18 @@ def refresh(params: Any, state: State) -> None:
 
 
 @compiled
-def decide(params: Any, state: State, stream: Words) -> tuple[int, int, float, float]:
+def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float, float]:
     """Draw a rung and its arm to exploit, and the arm to explore."""
     exploit = draw_exploited(state, draw_rung(params, state, stream), stream)
     explore, rank = draw_explored(params, state, stream)
     share = share_of(state, explore, rank)
-    if params.rungs > 1.0 and state.scalars[S.covered] == ALL_ARMS:
+    if params.rungs > 1 and state.scalars[S.covered] == ALL_ARMS:
         prepare_judging(params, state, explore, rank)
     return exploit, explore, 1.0 / share, share
 
 
 @compiled
-def draw_explored(params: Any, state: State, stream: Words) -> tuple[int, int]:
+def draw_explored(params: Params, state: State, stream: Words) -> tuple[int, int]:
     """Draw the arm to explore; return it and its rank."""
     floats = state.floats
     scalars = state.scalars
@@ -148,7 +147,7 @@ def share_of(state: State, arm: int, rank: int) -> float:
 
 
 @compiled
-def update(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
+def update(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
     """Learn a loss: the rungs, the means, the estimates, and what the rates come from."""
     scalars = state.scalars
     scalars[S.seen] += 1.0
@@ -195,7 +194,7 @@ def update(params: Any, state: State, arm: int, weight: float, loss: float) -> N
 
 
 @compiled
-def learn_means(params: Any, state: State, arm: int, loss: float, mean: float) -> None:
+def learn_means(params: Params, state: State, arm: int, loss: float, mean: float) -> None:
     """Add a loss to the means of its arm, of all losses and of recent ones."""
     if params.recency > 0.0:
         note_recent_loss(state, arm, loss, mean, params.recency)

@@ -7,7 +7,6 @@ predicted: with eight arms that takes a third of the time.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from .state import (
     SCRATCH_COSTS,
     SCRATCH_RECENT_INVERSES,
     SCRATCH_RECENT_MEANS,
+    Params,
     R,
     S,
 )
@@ -109,7 +109,7 @@ def index_of(values: Floats, value: float) -> int:
 
 
 @compiled
-def find_best(params: Any, state: State) -> None:
+def find_best(params: Params, state: State) -> None:
     """Store the two leaders, by mean and recent, and their challengers; -1 where there is none.
 
     The recent leader is the leader by mean unless the recent means have predicted better, by a
@@ -170,10 +170,10 @@ def fill_recent_means(
 
 
 @compiled
-def fill_best_shares(params: Any, state: State, trusted: bool) -> None:
+def fill_best_shares(params: Params, state: State, trusted: bool) -> None:
     """Fill the shares of the best arms; a trusted recent leader has the recent challenger."""
     scalars = state.scalars
-    last = S.rung_weight + int(params.rungs) - 1
+    last = S.rung_weight + params.rungs - 1
     by_mean = LEADERS_SHARE
     recent = 0.0
     challenging = 1.0 - LEADERS_SHARE

@@ -4,7 +4,7 @@ Several ways to exploit share one exploration, and a hedge learns how often to u
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Self, cast
+from typing import Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -237,7 +237,7 @@ class Ladder(Policy):
             cls(rungs=(2.0,), prior=(), top_two_share=0.0, uniform_share=0.0),
         )
 
-    def params(self) -> Any:
+    def params(self) -> Params:
         rates = [rate / self.rungs[0] for rate in self.rungs]
         if self.top_two_share > 0.0:
             rates.append(BY_MEAN)
@@ -257,9 +257,9 @@ class Ladder(Policy):
             top_two_floor=self.top_two_floor,
             uniform_share=self.uniform_share,
             recency=1.0 / cast(float, self.memory) if remembers else 0.0,
-            rungs=float(len(rates)),
-            **{f"rate_{m}": rate for m, rate in enumerate(rates + unused)},
-            **{f"prior_{m}": prior / sum_of_priors for m, prior in enumerate(priors + unused)},
+            rungs=len(rates),
+            rates=tuple(rates + unused),
+            priors=tuple(prior / sum_of_priors for prior in priors + unused),
         )
 
     def init_new_arms(self, state: State, first: int) -> None:

@@ -13,7 +13,6 @@ other arms.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from ...kernels.random.keyed import RUNG, any_arm, key_unit, leader_at
 from ...kernels.random.sampling import RARE, failures_before, pareto_leader, total
 from ...kernels.random.stream import below, hashed_unit, key_with, scrambled, uniform
 from ...kernels.state import EVENTS, SECRET, State
-from .state import ALL_ARMS, ALPHA, BY_MEAN, START, N, R, S
+from .state import ALL_ARMS, ALPHA, BY_MEAN, START, N, Params, R, S
 
 # In place of a regret of 0: the rate is then so large that only the best rungs have weight.
 SMALLEST_REGRET = 1e-200
@@ -194,12 +193,12 @@ def event_key(state: State) -> np.uint64:
 
 
 @compiled
-def draw_rung(params: Any, state: State, stream: Words) -> int:
+def draw_rung(params: Params, state: State, stream: Words) -> int:
     """A rung, drawn by its weight."""
     rung = 0
-    if params.rungs > 1.0:
+    if params.rungs > 1:
         mark = uniform(stream) - state.scalars[S.rung_weight]
-        while mark > 0.0 and rung + 1 < int(params.rungs):
+        while mark > 0.0 and rung + 1 < params.rungs:
             rung += 1
             mark -= state.scalars[S.rung_weight + rung]
     return rung
@@ -226,7 +225,7 @@ def draw_exploited(state: State, rung: int, stream: Words) -> int:
 
 
 @compiled
-def prepare_judging(params: Any, state: State, arm: int, rank: int) -> None:
+def prepare_judging(params: Params, state: State, arm: int, rank: int) -> None:
     """Draw the strongest rivals of an explored arm, and store what the rungs will be judged with.
 
     A rung that plays w has the loss <w, loss>. With W the probability of the explored arm under w,
@@ -241,7 +240,7 @@ def prepare_judging(params: Any, state: State, arm: int, rank: int) -> None:
     ranked = state.floats[R.ranked]
     baseline = state.floats[R.baseline]
     key = key_with(event_key(state), float(arm))
-    for rung in range(int(params.rungs)):
+    for rung in range(params.rungs):
         rate = scalars[S.rung_rate + rung]
         if rate < 0.0:
             leader = leader_of_rung(scalars, rate)
@@ -261,7 +260,7 @@ def prepare_judging(params: Any, state: State, arm: int, rank: int) -> None:
 
 
 @compiled
-def prepare_for(params: Any, state: State, arm: int) -> None:
+def prepare_for(params: Params, state: State, arm: int) -> None:
     """Do the same for an arm whose rank is not at hand."""
     rank = rank_of(
         state.floats[R.ranked], state.ints[N.order], state.floats[R.estimates, arm], arm, 0
@@ -270,10 +269,10 @@ def prepare_for(params: Any, state: State, arm: int) -> None:
 
 
 @compiled
-def judge_rungs(params: Any, state: State, arm: int, weight: float, loss: float) -> None:
+def judge_rungs(params: Params, state: State, arm: int, weight: float, loss: float) -> None:
     """Let the hedge learn every rung's estimated loss, less the highest baseline."""
     scalars = state.scalars
-    rungs = int(params.rungs)
+    rungs = params.rungs
     if rungs == 1 or scalars[S.covered] != ALL_ARMS:
         return
     if scalars[S.judged] != arm:

@@ -10,10 +10,9 @@ every arm that was not seen for long. The discount is one factor for all arms, s
 changes one arm only.
 """
 
-from collections import namedtuple
-from typing import Any, cast
+from typing import Annotated, NamedTuple
 
-from ...kernels.state import Layout, places_of, vector
+from ...kernels.state import Layout, vector
 
 START = 0.5  # initial value of the running mean of the losses: the middle of their range
 MOST_SPREAD = 4.0  # one over the largest variance of a loss, so a fair coin counts as a round
@@ -139,20 +138,19 @@ SCRATCH_COSTS = R.baseline
 SCRATCH_RECENT_MEANS = R.bound
 SCRATCH_RECENT_INVERSES = R.law
 
-# Rates are multiples of c, and BY_MEAN and BY_RECENT_MEAN stand for the leaders by mean. `recency`
-# is 1 / memory.
-PARAMS = (
-    "c",
-    "mean_rate",
-    "least_spread",
-    "hedge_rate",
-    "top_two_share",
-    "top_two_floor",
-    "uniform_share",
-    "recency",
-    "rungs",
-    *vector("rate", MOST_RUNGS),
-    *vector("prior", MOST_RUNGS),
-)
-Params = cast(Any, namedtuple("Params", PARAMS))
-P = places_of(PARAMS)
+
+class Params(NamedTuple):
+    """The parameters of the compiled code; vectors have room for the most rungs."""
+
+    c: float
+    mean_rate: float
+    least_spread: float
+    hedge_rate: float
+    top_two_share: float
+    top_two_floor: float
+    uniform_share: float
+    recency: float  # 1 / memory, or 0 without one
+    rungs: int
+    # Multiples of c; BY_MEAN and BY_RECENT_MEAN stand for the leaders by mean.
+    rates: Annotated[tuple[float, ...], MOST_RUNGS]
+    priors: Annotated[tuple[float, ...], MOST_RUNGS]

@@ -87,12 +87,12 @@ class Params(NamedTuple):
 
     alpha: float
     c: float
-    sharing: float  # 1: tied arms share what their ranks allow
+    is_sharing: bool  # tied arms share what their ranks allow
     exploit_ratio: float = 1.0
-    centred: float = 0.0
+    is_centred: bool = False
     gate: float = 0.0
     mean_rate: float = 0.0
-    by_losses: float = 0.0
+    has_schedule: bool = False  # the rates fall with the spread of the losses
 
 
 @compiled
@@ -117,16 +117,16 @@ def tiers_in(state: State) -> Tiers:
 
 
 @compiled
-def surrogate_of(alpha: float, sharing: float, state: State, tiers: Tiers) -> Surrogate:
+def surrogate_of(params: Params, state: State, tiers: Tiers) -> Surrogate:
     """The surrogates q at the current learning rate."""
     return Surrogate(
         ranked=tiers,
         limit=state.floats[R.rank_limit],
         lowest=tiers.first_values[0],
         eta=state.scalars[S.eta],
-        exponent=0.5 * (alpha + 1.0),
-        power=limit_power(alpha),
-        sharing=sharing > 0.0,
+        exponent=0.5 * (params.alpha + 1.0),
+        power=limit_power(params.alpha),
+        is_sharing=params.is_sharing,
     )
 
 
@@ -143,15 +143,15 @@ def refresh(params: Params, state: State) -> None:
     The leader needs only the estimates.
     """
     scalars = state.scalars
-    passed = 1.0 + scalars[S.spread] if params.by_losses > 0.0 else scalars[ROUND]
+    passed = 1.0 + scalars[S.spread] if params.has_schedule else scalars[ROUND]
     eta = scalars[S.scale] / math.sqrt(passed)
     scalars[S.eta] = eta
     scalars[S.eta_exploit] = eta * params.exploit_ratio
-    q = surrogate_of(params.alpha, params.sharing, state, tiers_in(state))
+    q = surrogate_of(params, state, tiers_in(state))
     strata, mass = fill_envelope(q, state.floats[R.envelope])
     scalars[S.strata] = strata
     scalars[S.envelope_sum] = mass
-    if params.centred > 0.0:
+    if params.is_centred:
         fill_baselines(params, state, params.gate * eta, START + scalars[S.rise])
 
 
@@ -163,7 +163,7 @@ def fill_baselines(params: Params, state: State, least: float, mean: float) -> N
     # The envelope's sum is never below the sum that a decision draws. Using the drawn sum instead
     # would make the set of covered arms depend on the draw, and bias their estimates.
     bar = least * scalars[S.envelope_sum]
-    q = surrogate_of(params.alpha, params.sharing, state, tiers)
+    q = surrogate_of(params, state, tiers)
     covered = ranks_above(q, bar, MOST_COVERED)
     scalars[S.covered] = covered
     for rank in range(covered):
@@ -188,7 +188,7 @@ def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float
     """Draw the perturbed leader, an arm from p = q / sum q, and an estimate of sum q."""
     scalars = state.scalars
     tiers = tiers_in(state)
-    q = surrogate_of(params.alpha, params.sharing, state, tiers)
+    q = surrogate_of(params, state, tiers)
     envelope = state.floats[R.envelope, : int(scalars[S.strata])]
     leader = pareto_leader(tiers, scalars[S.eta_exploit], params.alpha, stream)
     rank = draw_rank(q, envelope, scalars[S.envelope_sum], stream)
@@ -210,7 +210,7 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
     floats = state.floats
     tiers = tiers_in(state)
     own = 0.0
-    if params.centred > 0.0:
+    if params.is_centred:
         covered = int(scalars[S.covered])
         arms = state.ints[N.covered_arms]
         lifts = floats[R.baseline]
@@ -225,7 +225,7 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
     if after != before:
         move_in_tiers(tiers, arm, before, after)
     surprise = loss - (START + scalars[S.rise])
-    if params.by_losses > 0.0:
+    if params.has_schedule:
         scalars[S.spread] += MOST_SPREAD * surprise * surprise
     scalars[S.rise] += params.mean_rate * surprise
     refresh(params, state)
@@ -235,9 +235,9 @@ FUNCTIONS = Functions(init, decide, update)
 
 
 @compiled
-def fill_exploration_law(alpha: float, sharing: float, state: State, law: Floats) -> None:
+def fill_exploration_law(params: Params, state: State, law: Floats) -> None:
     """Fill the exact law in one pass over all arms."""
-    q = surrogate_of(alpha, sharing, state, tiers_in(state))
+    q = surrogate_of(params, state, tiers_in(state))
     end = 0
     mass = 0.0
     while end < len(law):
@@ -253,5 +253,5 @@ def fill_exploration_law(alpha: float, sharing: float, state: State, law: Floats
 def exploration_law(params: Params, state: State) -> Floats:
     """The exact probability with which each arm is explored."""
     law = np.empty(state.floats.shape[1])
-    fill_exploration_law(params.alpha, params.sharing, state, law)
+    fill_exploration_law(params, state, law)
     return law

@@ -34,7 +34,7 @@ class Surrogate(NamedTuple):
         eta: the learning rate.
         exponent: how fast q falls with the gap.
         power: how fast the limit falls with the rank.
-        sharing: whether tied arms share evenly.
+        is_sharing: whether tied arms share evenly.
     """
 
     ranked: Tiers
@@ -43,7 +43,7 @@ class Surrogate(NamedTuple):
     eta: float
     exponent: float
     power: float
-    sharing: bool
+    is_sharing: bool
 
 
 @compiled
@@ -122,7 +122,7 @@ def tie_at(q: Surrogate, rank: int) -> tuple[int, int]:
     """
     first = rank
     end = rank + 1
-    if not q.sharing:
+    if not q.is_sharing:
         return first, end
     tiers = q.ranked
     value = value_at(tiers, rank)

@@ -19,7 +19,7 @@ from ...errors import UnsupportedError
 from ...kernels.dispatch import Memory
 from ...kernels.feedback_delay import Direct, FeedbackQueue
 from ...kernels.jit import cache_folder, compiled, is_ours, kept_in
-from ...kernels.lazy_numba import common_values, pinned
+from ...kernels.lazy_numba import Constants, common_values, pinned
 from ...kernels.random.sampling import BERNOULLI
 from ...kernels.random.stream import compiled_secret_of, fill_stream
 from ...kernels.rounds import Run, Table, against_best, play_rounds
@@ -120,8 +120,7 @@ def kernel_key(
 ) -> tuple[object, ...]:
     """The key of a kernel: equal for everything that one kernel serves."""
     against = environment.params_type if isinstance(environment, Adversary) else None
-    # As text, because the value that marks a free parameter does not equal itself.
-    values = repr(common_values(policy.params(), switches_of(policy.params_type).constants))
+    values = common_values(policy.params(), switches_of(policy.params_type).constants)
     return policy.params_type, against, shape, values, noise, late
 
 
@@ -196,9 +195,7 @@ def add_counts(played: Any, plays: Any) -> None:
         cuda.atomic.add(plays, (1, arm), int64(played[1, arm]))
 
 
-def _table_kernel(
-    shape: Shape, values: tuple[float, ...], noise_kind: int, *, is_late: bool
-) -> Any:
+def _table_kernel(shape: Shape, values: Constants, noise_kind: int, *, is_late: bool) -> Any:
     arms, scalar_count, float_rows, int_rows = shape[:4]
     int_type = np.int32 if shape.int_bytes == 4 else np.int64
 
@@ -277,7 +274,7 @@ def _table_kernel(
     return play_table
 
 
-def _adaptive_kernel(shape: Shape, values: tuple[float, ...], *, is_late: bool) -> Any:
+def _adaptive_kernel(shape: Shape, values: Constants, *, is_late: bool) -> Any:
     arms, scalar_count, float_rows, int_rows, memory_floats, memory_ints = shape[:6]
     float_room = max(1, memory_floats)
     int_room = max(1, memory_ints)

@@ -25,11 +25,11 @@ class Switches(NamedTuple):
 
 
 _SWITCHES: dict[Any, Switches] = {
-    ftpl.Params: Switches(("alpha", "sorting", "sharing"), shared_rows=1),  # rank limits
+    ftpl.Params: Switches(("alpha", "is_sorting", "is_sharing"), shared_rows=1),  # rank limits
     centred.Params: Switches(
-        ("alpha", "sorting", "sharing", "by_losses", "exploit_ratio"), shared_rows=1
+        ("alpha", "is_sorting", "is_sharing", "has_schedule", "exploit_ratio"), shared_rows=1
     ),
-    strata.Params: Switches(("alpha", "sharing", "centred", "by_losses", "exploit_ratio")),
+    strata.Params: Switches(("alpha", "is_sharing", "is_centred", "has_schedule", "exploit_ratio")),
     tsallis.Params: Switches(("a", "b")),
     ladder.Params: Switches(("rungs", "top_two_share", "recency"), shared_rows=1),
 }

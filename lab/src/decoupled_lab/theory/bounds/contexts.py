@@ -147,8 +147,7 @@ def theorem_f1(
 
 def _prior_cost(arms: int, policy: ContextualLadder, rung: str) -> float:
     place = policy.rung_names.index(one_of("rung", rung, policy.rung_names))
-    params = policy.params()
-    priors = [getattr(params, f"outer_prior_{number}") for number in range(len(policy.rung_names))]
+    priors = list(policy.params().priors[: len(policy.rung_names)])
     priors[0] *= max(0.5 * arms, 1.0)
     return prior_factor(priors[place] / sum(priors), policy.hedge_rate)
 

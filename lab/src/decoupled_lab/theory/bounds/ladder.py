@@ -126,10 +126,7 @@ class Numbers:
     @property
     def priors(self) -> Floats:
         """The prior weights of the rungs, which sum to 1."""
-        params = self.policy.params()
-        return np.array(
-            [getattr(params, f"prior_{rung}") for rung in range(self.policy.rung_count)]
-        )
+        return np.array(self.policy.params().priors[: self.policy.rung_count])
 
     @property
     def prior_cost(self) -> float:
