@@ -50,16 +50,22 @@ WITH_LATE_FEEDBACK = ("CentredFTPL", "Exp3", "FTPL", "Ladder", "TsallisINF")
 
 
 class Export(NamedTuple):
-    """A function to ship, with sample arguments of the right types."""
+    """A function to ship, with sample arguments of the right types.
+
+    Attributes:
+        name: the name in the library.
+        function: the function.
+        arguments: arguments, for their types alone.
+        held: a function of the policy that this one calls, after its field in `Functions`. What is
+            compiled after it, here and in the groups of the same family, calls the same code.
+        inlines: the fields whose functions are copied into this one all the same, which takes
+            longer to compile and runs faster.
+    """
 
     name: str
     function: Any
     arguments: tuple[Any, ...]
-    # A function of the policy that this one calls, with its field in `Functions`. What is compiled
-    # after it, here and in the groups of the same family, calls the same code.
     held: tuple[str, Any] | None = None
-    # The fields whose functions are copied into this one all the same, which takes longer to
-    # compile and runs faster.
     inlines: tuple[str, ...] = ()
 
 

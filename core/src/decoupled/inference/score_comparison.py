@@ -81,12 +81,14 @@ class ScoreComparison:
         shown_at: after how many items the state was reached; None if it is undecided.
         means: the estimated mean score of each arm, by people if there are labels.
         differences: of each other arm and the baseline, or of every two arms.
+        is_higher_better: whether a higher score is better.
         baseline: the arm that others have to beat; None without.
         margin: by how much.
         risk: the probability that anything of this is ever wrong.
         items: how many items were compared.
         dropped: how many were left out, because they lack the score of an arm.
         labels: how many of the items have labels; None if no labels were given.
+        label_share: the probability of a label; None if no labels were given.
         saved: the share of the labels that the judge saves, compared with labels alone; None
             without a judge or with too few labels.
         judge: with labels, what the judge's scores alone would say; None without.
@@ -107,19 +109,20 @@ class ScoreComparison:
     shown_at: int | None
     means: dict[Arm, float]
     differences: tuple[ScoreDifference, ...]
+    is_higher_better: bool
     baseline: Arm | None
     margin: float
     risk: float
     items: int
     dropped: int
     labels: int | None
+    label_share: float | None
     saved: float | None
     judge: str | None
     more_items: int | None
     remarks: tuple[str, ...]
     unseen: tuple[str, ...]
     _table: ScoreTable = field(repr=False, compare=False)
-    _share: float | None = field(repr=False, compare=False)
 
     def __str__(self) -> str:
         return self.text
@@ -156,10 +159,10 @@ class ScoreComparison:
         for losses, labels in zip(table.losses.tolist(), table.labels.tolist(), strict=True):
             for arm, loss, label in zip(table.arms, losses, labels, strict=True):
                 record: dict[str, Any] = {"explore": arm, "propensity": 1.0, "loss": loss}
-                if self._share is not None:
+                if self.label_share is not None:
                     record["loss"] = None if math.isnan(label) else label
                     record["judged"] = loss
-                    record["label_probability"] = self._share
+                    record["label_probability"] = self.label_share
                 records.append(record)
         return records
 
@@ -313,19 +316,20 @@ def _compared(table: ScoreTable, share: float | None, question: _Question) -> Sc
         shown_at=standing.shown_at,
         means=means_of(table, share, question.scale),
         differences=differences,
+        is_higher_better=question.scale.is_higher_better,
         baseline=question.baseline,
         margin=question.margin * question.scale.width,
         risk=question.risk,
         items=len(table.items),
         dropped=table.dropped,
         labels=None if share is None else int(table.is_labelled.sum()),
+        label_share=share,
         saved=saved,
         judge=None if by_judge is None else by_judge.text,
         more_items=more_items,
         remarks=tuple(remarks),
         unseen=(_UNSEEN_OF_ITEMS, *((_UNSEEN_OF_SCORES,) if share is None else _UNSEEN_OF_LABELS)),
         _table=table,
-        _share=share,
     )
 
 
@@ -407,9 +411,6 @@ def _text(
     """The comparison as a sentence."""
     if state == "undecided":
         return _text_of_undecided(differences, question.baseline, more_items)
-    by = ""
-    if question.margin:
-        by = f" by more than {question.margin * question.scale.width:.4g}"
     ending = f"({question.level}, shown after {shown_at:,} items)"
     if question.baseline is None:
         others = {arm for each in differences for arm in (each.arm, each.against)} - {best}
@@ -418,9 +419,18 @@ def _text(
     if state == "better":
         also = [f"{each.arm}" for each in differences if each.state == state and each.arm != best]
         so_are = f"; so {'is' if len(also) == 1 else 'are'} {', '.join(also)}" if also else ""
-        return f"{best} is better than {question.baseline}{by}{so_are} {ending}"
+        return f"{best} is {_better_text(question)}{so_are} {ending}"
     subject = f"{differences[0].arm} is not" if len(differences) == 1 else "no arm is"
-    return f"{subject} better than {question.baseline}{by} {ending}"
+    return f"{subject} {_better_text(question)} {ending}"
+
+
+def _better_text(question: _Question) -> str:
+    """What an arm has to be, in words."""
+    margin = question.margin * question.scale.width
+    if margin < 0.0:
+        return f"at most {-margin:.4g} worse than {question.baseline}"
+    by = f" by more than {margin:.4g}" if margin else ""
+    return f"better than {question.baseline}{by}"
 
 
 def _text_of_undecided(

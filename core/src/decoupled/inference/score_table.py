@@ -218,7 +218,7 @@ def _check_arms(names: Sequence[Arm], seen_arms: Sequence[Arm]) -> None:
             problem = f"arms: {name!r} has no score; there are {present}"
             raise ArmError(Message(problem, "name an arm as the table of scores does"))
     if len(names) < 2:
-        problem = f"arms: there are {len(names)}"
+        problem = f"scores: there are {len(names)} arms to compare"
         raise ArmError(Message(problem, "give the scores of two arms or more"))
 
 

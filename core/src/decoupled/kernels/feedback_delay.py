@@ -40,22 +40,40 @@ _ONE = np.uint64(1)
 
 
 class Rules(NamedTuple):
-    """The numbers of a `Traffic`, for compiled code."""
+    """The numbers of a `Traffic`, for compiled code.
+
+    Attributes:
+        law: the law of delays.
+        low: the constant delay, or the lowest.
+        span: how many delays a uniform law has.
+        tail: the logarithm of the chance that a geometric delay goes on for another round.
+        missing: the probability with which the feedback of a round never arrives.
+        explore_share: the share of rounds that explore.
+    """
 
     law: int
-    low: int  # the constant delay, or the lowest
-    span: int  # how many delays a uniform law has
-    tail: float  # the logarithm of the chance that a geometric delay goes on for another round
+    low: int
+    span: int
+    tail: float
     missing: float
     explore_share: float
 
 
 class FeedbackQueue(NamedTuple):
-    """Feedback that is late, lost or not asked for: the rules, and the pending decisions."""
+    """Feedback that is late, lost or not asked for: the rules, and the pending decisions.
+
+    Attributes:
+        rules: the rules.
+        kept: three counts, then the places of scalars, rows of floats and rows of ints that a
+            pending decision keeps.
+        floats: the numbers of the pending decisions, a row for each slot.
+        ints: their whole numbers, a row for each slot.
+        key: the key of the draws of delays.
+    """
 
     rules: Rules
-    kept: Ints  # three counts, then the places of scalars, rows of floats and rows of ints
-    floats: Floats  # slots x columns
+    kept: Ints
+    floats: Floats
     ints: Ints
     key: Words
 

@@ -13,12 +13,19 @@ from .state import State
 
 
 class TableWorld(NamedTuple):
-    """Losses that no play changes, drawn from the means of a table."""
+    """Losses that no play changes, drawn from the means of a table.
+
+    Attributes:
+        table: the table.
+        best: the arm that regret is against.
+        noise: the stream of the losses.
+        scratch: work space for two words.
+    """
 
     table: Table
-    best: int  # the arm that regret is against
-    noise: Words  # the stream of the losses
-    scratch: Words  # work space for two words
+    best: int
+    noise: Words
+    scratch: Words
 
 
 def _begin_nothing(world: Any, state: State, t: int) -> None:
@@ -55,13 +62,21 @@ register_world(
 
 
 class RoundContexts(NamedTuple):
-    """The contexts of the rounds, and where the state of a contextual policy has room for one."""
+    """The contexts of the rounds, and where the state of a contextual policy has room for one.
 
-    segment_at: Ints  # of each round
-    numbers: Floats  # of each row, rows x numbers
-    wanted: int  # the place of the scalar for the number of the segment
-    numbers_at: int  # the place of the first number
-    entering: int  # the place of the scalar that tells the policy that a context was written
+    Attributes:
+        segment_at: the segment of each round.
+        numbers: the numbers of each row of the table.
+        wanted: the place of the scalar for the number of the segment.
+        numbers_at: the place of the first number.
+        entering: the place of the scalar that tells the policy that a context was written.
+    """
+
+    segment_at: Ints
+    numbers: Floats
+    wanted: int
+    numbers_at: int
+    entering: int
 
 
 class ContextWorld(NamedTuple):
@@ -104,15 +119,24 @@ class AdversaryWorld(NamedTuple):
     Regret needs the best arm of the whole run, which is known only at its end: see `against_best`.
     Until then, the loop records the loss suffered, and `arm_losses` is what each arm would have
     cost on the same losses.
+
+    Attributes:
+        params: the parameters of the adversary.
+        memory: what it remembers.
+        noise: the stream of the losses.
+        scratch: work space for two words.
+        losses: the mean losses of the round.
+        arm_sums: the sums of these so far.
+        arm_losses: these sums at each checkpoint, checkpoints x arms, to fill.
     """
 
     params: Any
     memory: Memory
-    noise: Words  # the stream of the losses
-    scratch: Words  # work space for two words
-    losses: Floats  # the mean losses of the round
-    arm_sums: Floats  # of these so far
-    arm_losses: Floats  # the same at each checkpoint, checkpoints x arms, to fill
+    noise: Words
+    scratch: Words
+    losses: Floats
+    arm_sums: Floats
+    arm_losses: Floats
 
 
 def _answer(world: AdversaryWorld, state: State, t: int) -> None:

@@ -195,11 +195,14 @@ class Serials(NamedTuple):
 
     Pending decisions refer to arms by serial: places shift when an arm is retired, and a new arm
     may reuse a name.
+
+    Attributes:
+        n_ever: the number of arms ever added, and the next arm's serial.
+        kept: the serials by place, ascending; None while no arm was retired and serials equal
+            places.
     """
 
-    # The number of arms ever added, and the next arm's serial.
     n_ever: int
-    # By place, ascending; None while no arm was retired and serials equal places.
     kept: Ints | None = None
 
     def ids(self, places: Ints) -> Ints:

@@ -119,12 +119,20 @@ class UnusableError(Exception):
 
 
 class Library(NamedTuple):
-    """The shared library, and the manifest's description of its functions."""
+    """The shared library, and what the manifest says of its functions.
+
+    Attributes:
+        handle: the library.
+        holding_lock: the same library, whose calls do not release the interpreter lock.
+        functions: the manifest's description of each function.
+        built_from: the functions of each type of parameters.
+        bases: the names of the functions that have code for some type of parameters.
+    """
 
     handle: Any
-    holding_lock: Any  # the same library, whose calls do not release the interpreter lock
+    holding_lock: Any
     functions: dict[str, dict[str, Any]]
-    built_from: dict[str, list[str]]  # the functions of each type of parameters
+    built_from: dict[str, list[str]]
     bases: frozenset[str]
 
 

@@ -35,14 +35,26 @@ _MOST_COLD_STEPS = 200
 
 
 class Hybrid(NamedTuple):
-    """One problem, its solution and work space; each row has one entry per arm."""
+    """One problem, its solution y and work space; each row has one entry per arm.
+
+    Attributes:
+        gaps: the gaps u.
+        rates: the rates g.
+        roots: the roots y.
+        weights: y ** -3.
+        squares: y ** -2; 1 / y during the Newton steps.
+        slopes: work space, as all below.
+        moves: work space.
+        pulls: work space.
+        pulled: work space.
+    """
 
     gaps: Floats
     rates: Floats
     roots: Floats
-    weights: Floats  # y ** -3
-    squares: Floats  # y ** -2; 1 / y during the Newton steps
-    slopes: Floats  # this and those below are work space
+    weights: Floats
+    squares: Floats
+    slopes: Floats
     moves: Floats
     pulls: Floats
     pulled: Floats

@@ -9,16 +9,27 @@ from ..policies import Policy
 
 
 class TableRun(NamedTuple):
-    """One run on a `ContextTable`, and where its results go."""
+    """One run on a `ContextTable`, and where its results go.
+
+    Attributes:
+        table: the table.
+        row_at: the row of each round.
+        best: the arm that regret is against.
+        checkpoints: the rounds after which regret is recorded.
+        seed: the seed of the simulation.
+        number: the number of the run.
+        regret: the regret at each checkpoint, to fill.
+        plays: how often each arm was exploited and explored (2 x arms), to add to.
+    """
 
     table: ContextTable
-    row_at: Ints  # of each round
-    best: int  # the arm that regret is against
-    checkpoints: Ints  # the rounds after which regret is recorded
-    seed: int  # of the simulation
-    number: int  # of the run
-    regret: Floats  # at each checkpoint, to fill
-    plays: Ints  # how often each arm was exploited and explored (2 x arms), to add to
+    row_at: Ints
+    best: int
+    checkpoints: Ints
+    seed: int
+    number: int
+    regret: Floats
+    plays: Ints
 
 
 class Baseline(Policy, kind="baseline", package=f"{__package__}.baselines"):

@@ -38,21 +38,33 @@ USUAL_BITS = 8
 
 
 class Tiers(NamedTuple):
-    """Estimates in rank order, in blocks, for very many arms."""
+    """Estimates in rank order, in blocks, for very many arms.
 
-    values: Floats  # the estimates by place
-    arms: Ints  # by place
-    # the directory: the slot of each block in use, of which there are `counts[0]`; then the free
-    # slots
+    Attributes:
+        values: the estimates by place.
+        arms: the arms by place.
+        slots: the directory: the slot of each block in use, of which there are `counts[0]`; then
+            the free slots.
+        starts: the rank of the first arm of each block; then the number of arms.
+        first_values: the first estimate of each block.
+        first_arms: the first arm of each block.
+        guide: for every half slot of ranks, the block of its first rank, which may be slightly out
+            of date.
+        counts: the number of blocks, and the entry of the guide that is renewed next.
+        bits: log2 of the slot size.
+        length: the number of arms.
+    """
+
+    values: Floats
+    arms: Ints
     slots: Ints
-    starts: Ints  # the rank of the first arm of each block; then the number of arms
-    first_values: Floats  # the first estimate of each block
-    first_arms: Ints  # the first arm of each block
-    # for every half slot of ranks, the block of its first rank, which may be slightly out of date
+    starts: Ints
+    first_values: Floats
+    first_arms: Ints
     guide: Ints
-    counts: Floats  # the number of blocks, and the entry of the guide that is renewed next
-    bits: int  # log2 of the slot size
-    length: int  # the number of arms
+    counts: Floats
+    bits: int
+    length: int
 
 
 @compiled

@@ -25,15 +25,25 @@ GROWTH = 1.5
 
 
 class Surrogate(NamedTuple):
-    """The surrogate q = min((1 + eta * gap) ** -exponent, limit[rank]), by rank."""
+    """The surrogate q = min((1 + eta * gap) ** -exponent, limit[rank]), by rank.
+
+    Attributes:
+        ranked: the estimates in rank order.
+        limit: (1 + rank) ** -power by rank.
+        lowest: the lowest estimate, from which gaps count.
+        eta: the learning rate.
+        exponent: how fast q falls with the gap.
+        power: how fast the limit falls with the rank.
+        sharing: whether tied arms share evenly.
+    """
 
     ranked: Tiers
     limit: Floats
     lowest: float
     eta: float
     exponent: float
-    power: float  # limit[rank] = (1 + rank) ** -power
-    sharing: bool  # whether tied arms share evenly
+    power: float
+    sharing: bool
 
 
 @compiled

@@ -21,26 +21,39 @@ from .switches import switches_of
 
 
 class Shape(NamedTuple):
-    """Counts of single numbers and of rows; a row has one entry per arm."""
+    """Counts of single numbers and of rows; a row has one entry per arm.
+
+    Attributes:
+        arms: the number of arms.
+        scalars: the scalars of the policy's state.
+        floats: its rows of floats.
+        ints: its rows of whole numbers.
+        memory_floats: the numbers that an adversary remembers.
+        memory_ints: the whole numbers that it remembers.
+        adaptive: whether the environment is an adversary.
+        common: the rows of floats that are allocated but never used.
+        int_bytes: the size of a whole number: 4, or 8 for a user's policy, which may store any
+            64-bit integer.
+    """
 
     arms: int
     scalars: int
-    floats: int  # rows
-    ints: int  # rows
-    memory_floats: int = 0  # of an adversary
+    floats: int
+    ints: int
+    memory_floats: int = 0
     memory_ints: int = 0
 
     adaptive: bool = False
-    common: int = 0  # rows of floats that are allocated but never used
-    int_bytes: int = 4  # 8 for a user's policy, which may store any 64-bit integer
+    common: int = 0
+    int_bytes: int = 4
 
     def bytes(self) -> int:
-        """The local memory it takes; the few single numbers stay in registers."""
+        """The local memory that a run takes; the few single numbers stay in registers."""
         an_arm = 8 * self.floats + self.int_bytes * self.ints + (16 if self.adaptive else 0)
         return an_arm * self.arms + 8 * (self.memory_floats + self.memory_ints)
 
     def touched(self) -> int:
-        """The bytes of it that are read and written."""
+        """The bytes of this memory that are read and written."""
         return max(1, self.bytes() - 8 * self.common * self.arms)
 
 
