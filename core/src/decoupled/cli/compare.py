@@ -158,9 +158,9 @@ def comparison_text(comparison: "ScoreComparison") -> str:
     >>> print(comparison_text(compare_scores(table, baseline="a")))
     undecided
     <BLANKLINE>
-    arm  mean score  minus a  from  to  state
+    arm  mean score  minus a  from     to      state
     a    0.2
-    b    0.4         0.2      -1    1   undecided
+    b    0.4         0.2      -0.9884  0.9923  undecided
     <BLANKLINE>
     1 item with scores of all arms.
     With a probability of 95 % all of this holds, after every item.
@@ -224,6 +224,12 @@ def _cells(each: "ScoreDifference", *, is_turned: bool) -> list[str]:
 
 def _number(value: float) -> str:
     return f"{value + 0.0:,.4g}"
+
+
+def check_learner_file(file: Path) -> None:
+    """Refuse to replace a file before any work is done."""
+    if file.exists():
+        raise ParameterError.of("--learner", str(file), "exists already", "choose another name")
 
 
 def save_learner(comparison: "ScoreComparison", file: Path) -> None:

@@ -170,8 +170,8 @@ def compare(
 
     Exits with 0 if an arm is better, 3 if none is better than the baseline, 4 if it is undecided.
     """
-    from .client import check_new, show
-    from .compare import STATUS_OF, Growing, comparison_text, save_learner
+    from .client import show
+    from .compare import STATUS_OF, Growing, check_learner_file, comparison_text, save_learner
     from .compare import follow as follow_files
 
     settings: dict[str, Any] = {
@@ -192,7 +192,7 @@ def compare(
             return compare_scores(scores, labels, **settings)
 
         if learner is not None:
-            check_new(learner, force=False)
+            check_learner_file(learner)
         if follow:
             comparison = follow_files(Growing.checked(scores, labels, arm), compare_tables, idle)
         else:

@@ -368,8 +368,9 @@ def _remarks_on_items(table: ScoreTable) -> list[str]:
     """A sentence on items that were left out."""
     if not table.dropped:
         return []
-    lack = "item lacks" if table.dropped == 1 else "items lack"
-    return [f"{table.dropped:,} {lack} the score of an arm and were left out"]
+    if table.dropped == 1:
+        return ["1 item lacks the score of an arm and was left out"]
+    return [f"{table.dropped:,} items lack the score of an arm and were left out"]
 
 
 def _remarks_on_evidence(differences: Sequence[ScoreDifference], question: _Question) -> list[str]:
