@@ -96,6 +96,7 @@ class ScoreComparison:
             arms differ as they seem to; None if it is decided or cannot be foreseen.
         remarks: sentences to read with the result.
         unseen: what a table cannot show, and the result assumes.
+        table: what was compared, as losses in [0, 1]; not in `to_dict`.
 
     >>> from decoupled.inference import compare_scores
     >>> table = {"item": [1, 1], "arm": ["a", "b"], "score": [0.2, 0.4]}
@@ -122,14 +123,14 @@ class ScoreComparison:
     more_items: int | None
     remarks: tuple[str, ...]
     unseen: tuple[str, ...]
-    _table: ScoreTable = field(repr=False, compare=False)
+    table: ScoreTable = field(repr=False, compare=False)
 
     def __str__(self) -> str:
         return self.text
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as plain values, for JSON."""
-        names = [each.name for each in fields(self) if not each.name.startswith("_")]
+        names = [each.name for each in fields(self) if each.name != "table"]
         content = {name: getattr(self, name) for name in names}
         content["means"] = {str(arm): mean for arm, mean in self.means.items()}
         content["differences"] = [
@@ -155,7 +156,7 @@ class ScoreComparison:
         [0.2, 0.4]
         """
         records: list[dict[str, Any]] = []
-        table = self._table
+        table = self.table
         for losses, labels in zip(table.losses.tolist(), table.labels.tolist(), strict=True):
             for arm, loss, label in zip(table.arms, losses, labels, strict=True):
                 record: dict[str, Any] = {"explore": arm, "propensity": 1.0, "loss": loss}
@@ -329,7 +330,7 @@ def _compared(table: ScoreTable, share: float | None, question: _Question) -> Sc
         more_items=more_items,
         remarks=tuple(remarks),
         unseen=(_UNSEEN_OF_ITEMS, *((_UNSEEN_OF_SCORES,) if share is None else _UNSEEN_OF_LABELS)),
-        _table=table,
+        table=table,
     )
 
 
