@@ -221,8 +221,8 @@ def common_calls() -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
     yield "_restore", feedback_delay._restore, (some, queue, 7)
     numbers, serials = rng.random(6), np.arange(3, 9)
     yield (
-        "key_word",
-        keyed.key_word,
+        "hash_key",
+        keyed.hash_key,
         (np.frombuffer(b"session-17" + bytes(6), np.uint64), 5.0**20, 10),
     )
     ladder = LADDER.layout.new_state(6)

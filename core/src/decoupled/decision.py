@@ -147,9 +147,8 @@ def fit_line(sums: LabelSums) -> tuple[float, float]:
 
 
 class GuardedDecision(Decision):
-    """A decision whose `exploit` was chosen by a guardrail, or that has labels.
-
-    It compares and unpacks like any other.
+    """A decision whose `exploit` was chosen by a guardrail, or that has labels, and which compares
+    and unpacks like any other.
     """
 
     _drawn: Arm | None = None
@@ -219,7 +218,7 @@ WhyFields: TypeAlias = tuple[tuple[str, ...], int, tuple[str | None, ...], list[
 
 
 class ContextualDecision(GuardedDecision):
-    """A decision of a contextual policy. It compares and unpacks like any other."""
+    """A decision of a contextual policy, which compares and unpacks like any other."""
 
     _why: WhyFields | None = None
 

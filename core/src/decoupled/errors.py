@@ -103,8 +103,8 @@ class FeedbackError(DecoupledError, LookupError):
 class ReentryError(DecoupledError, RuntimeError):
     """A call inside another of the same object, by a signal handler, finalizer or callback.
 
-    It would wait forever. Nothing has changed, and the other call continues once the handler
-    returns.
+    The call is refused because it would wait forever. Nothing has changed, and the other call
+    continues once the handler returns.
 
     >>> import decoupled as dc
     >>> learner = dc.FTPL().start(arms=2, seed=0)

@@ -64,9 +64,7 @@ class Baselines:
         self._place = -1 if row is None else layout.floats.index(row)
 
     def read(self, state: State) -> tuple[Ints, Floats]:
-        """The places and values of the baselines that arms have now.
-
-        This is for a policy with such a row.
+        """The places and values of the baselines that arms have now, if the policy has such a row.
 
         Args:
             state: the state of the running policy.
@@ -153,9 +151,8 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
 
     @property
     def fading(self) -> tuple[str, ...] | None:
-        """The float rows and scalars that a discount shrinks: see `Forgetting`.
-
-        They are those that accumulate observations.
+        """The float rows and scalars that accumulate observations, which a discount shrinks: see
+        `Forgetting`.
 
         None means the row that accumulates losses, if nothing else is learned.
         """

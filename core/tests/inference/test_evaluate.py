@@ -107,7 +107,7 @@ def test_a_policy_is_replayed_with_what_it_could_know(monkeypatch: pytest.Monkey
         assert found.doubly_robust == pytest.approx(slow.doubly_robust)
     exact = candidate(ROWS, dc.FTPL())
     monkeypatch.setattr(
-        "decoupled.inference.candidates.EXACT", 10
+        "decoupled.inference.candidates.MOST_EXACT", 10
     )  # longer logs are replayed by draws
     drawn = candidate(ROWS, dc.FTPL())
     assert drawn.low <= exact.doubly_robust <= drawn.high

@@ -237,7 +237,7 @@ def test_a_contextual_policy_is_replayed_with_the_contexts(monkeypatch: pytest.M
     found = candidate(dc.evaluate(rows, policy=policy))
     assert found.doubly_robust == candidate(dc.evaluate(rows, policy=laws)).doubly_robust
     monkeypatch.setattr(
-        "decoupled.inference.candidates.EXACT", 10
+        "decoupled.inference.candidates.MOST_EXACT", 10
     )  # a longer log is replayed by draws
     drawn = candidate(dc.evaluate(rows, policy=policy))
     assert drawn.low <= float(found.doubly_robust or 0.0) <= drawn.high

@@ -154,14 +154,18 @@ def play():
 def test_code_with_a_users_parameters_is_not_kept(tmp_path: Path) -> None:
     # It contains the user's functions, which the digest does not cover: after an edit, the old code
     # ran. A process that could not import the parameters could not read the cache at all.
+    def regret(module: str) -> float:
+        code = f"import {module}; {module}.play()"
+        cache = str(tmp_path / "cache")
+        return float(ran("-c", code, NUMBA_CACHE_DIR=cache, PYTHONPATH=str(tmp_path)))
+
     module = tmp_path / "own.py"
-    settings = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
     module.write_text(OWN_ADVERSARY.replace("LARGEST", "0.0"))
-    assert float(ran("-c", "import own; own.play()", **settings)) == 0.0
+    assert regret("own") == 0.0
     module.write_text(OWN_ADVERSARY.replace("LARGEST", "1.0"))
-    assert float(ran("-c", "import own; own.play()", **settings)) > 0.0
+    assert regret("own") > 0.0
     module.rename(tmp_path / "other.py")
-    assert float(ran("-c", "import other; other.play()", **settings)) > 0.0
+    assert regret("other") > 0.0
 
 
 def test_compiling_threads_keep_to_the_folder(

@@ -170,9 +170,9 @@ class Description:
     @classmethod
     @contextmanager
     def forget_new(cls) -> Iterator[None]:
-        """Forget the classes of this family that are defined in the block, at its end.
+        """Forget, at the end of a block, the classes of this family that were defined in it.
 
-        It is for tests that define classes, so that other tests do not list them, or may use their
+        Tests that define classes use this, so that other tests do not list them, or may use their
         names again.
 
         >>> import decoupled as dc

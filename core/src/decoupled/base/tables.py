@@ -49,6 +49,7 @@ def read_columns(path: Path, place: str, wanted: Sequence[str] | None = None) ->
 
 
 def _read_csv(path: Path, place: str, wanted: Sequence[str] | None) -> dict[str, Any]:
+    """The wanted columns of a CSV file, as tuples of texts."""
     # Spreadsheets begin it with a byte order mark.
     with path.open(newline="", encoding="utf-8-sig") as file:
         return csv_columns(file, place, wanted)
@@ -93,6 +94,7 @@ def csv_columns(
 
 
 def _read_parquet(path: Path, place: str, wanted: Sequence[str] | None) -> dict[str, Any]:
+    """The wanted columns of a Parquet file, without the index that pandas adds."""
     with needed_for("a Parquet file", "export it as CSV"):
         import pyarrow as pa
         import pyarrow.parquet as pq

@@ -107,7 +107,7 @@ class Turns:
 
 
 def _reentry(kind: str) -> ReentryError:
-    """The error of a call inside a call. It names the method that called `Turns.run`."""
+    """The error of a call inside a call, with the name of the method that called `Turns.run`."""
     name = extract_stack(limit=3)[0].name.lstrip("_")
     problem = (
         f"{name}(): this thread is inside another call of the same {kind}, so it would wait for "

@@ -19,9 +19,9 @@ _BUCKET = np.uint64(52)  # the first 12 of 64 bits: 4,096 buckets
 
 
 def project(vector: Any, numbers: int = 16) -> list[float]:
-    """An embedding as a few numbers.
+    """An embedding as a few numbers: sums of the vector, scaled to length 1, with fixed random
+    signs.
 
-    They are sums of the vector, scaled to length 1, with fixed random signs.
 
     Distances survive roughly (Johnson and Lindenstrauss). The signs are those of SHAKE-128, so they
     are the same everywhere, and fewer numbers are the first of more. Numbers are rounded to six

@@ -60,9 +60,8 @@ class Progress:
 
 
 class Built(NamedTuple):
-    """The result of a group.
-
-    It has rows of the manifest, omitted functions with the reason, and processor time in seconds.
+    """What building a group gave: rows of the manifest, omitted functions with the reason, and
+    processor time in seconds.
     """
 
     label: str
@@ -118,9 +117,8 @@ class UnbuiltError(Exception):
 
 
 def wanted() -> tuple[str, ...]:
-    """The processors to build for.
-
-    These are all kinds, or only this one if the environment variable is "here".
+    """The processors to build for: all kinds, or only this one if the environment variable is
+    "here".
     """
     if os.environ.get(load.SWITCH, "").lower() == "here":
         return runnable()[:1] or targets()
@@ -177,9 +175,8 @@ def build(
 
 
 def is_built(folder: Path = load.FOLDER) -> bool:
-    """Whether the folder already has what `build` would write.
-
-    It may also have the same for more kinds of processors.
+    """Whether the folder already has what `build` would write, perhaps for more kinds of
+    processors.
     """
     try:
         load.load(folder)

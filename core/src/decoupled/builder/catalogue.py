@@ -86,9 +86,8 @@ def policies() -> list[Policy]:
     """One policy for each form of compiled functions that ships."""
     policy_types = Policy.known()  # looks at every installed package
     shipped: dict[Any, Policy] = {}
-    for name in sorted(
-        Policy.homes.keys() - {Forgetting.__name__}
-    ):  # which has the code of its policy
+    # A forgetting policy has the code of its policy.
+    for name in sorted(Policy.homes.keys() - {Forgetting.__name__}):
         for policy in policy_types[name].forms():
             if policy.params_type not in COMPILED_ON_FIRST_USE:
                 shipped.setdefault(policy.params_type, policy)
@@ -123,6 +122,7 @@ def group(name: str) -> Group:
 
 
 def _common() -> Group:
+    """What all policies share: betting, keys, streams, simulated worlds and adversaries."""
     numbers = np.zeros(ARMS)
     table = np.zeros((ARMS, ARMS))
     nodes = winner_law.grid(ARMS, 2.0, True)
@@ -133,12 +133,12 @@ def _common() -> Group:
         (winner_law._add_law, (numbers, 2.0, True, nodes, numbers, numbers)),
         (against_best, (ints, table, numbers)),
         (add_observations, (*_betting(), 0)),
-        (add_looks, (_looks(), numbers, numbers, ints, numbers)),
-        (bet_on_rounds, (_centred(), 0, *6 * (numbers,))),
+        (add_looks, (_look_bets(), numbers, numbers, ints, numbers)),
+        (bet_on_rounds, (_centred_bets(), 0, *6 * (numbers,))),
         (bet_since, _alarm()),
         (rounds.merge_groups, (table, 1, numbers, numbers)),
         # What draws the arm of a key.
-        (keyed.key_word, (_stream(), 1.0, 0)),
+        (keyed.hash_key, (_stream(), 1.0, 0)),
         (keyed.keyed_leader, (numbers, numbers, 2.0, ints, 0)),
         (keyed.keyed_race, (numbers, ints, 0)),
         (keyed_ladder, (numbers, table, 1, ints, 0)),
@@ -167,8 +167,9 @@ def _common() -> Group:
 
 
 def _of_policy(policy: Policy) -> Group:
-    kind, functions = policy.params_type, policy.functions
-    register(kind, functions)
+    """The compiled functions of one form of a policy."""
+    kind = policy.params_type
+    register(kind, policy.functions)
     named = name_of(kind)
     exports = [*_entry_points(policy)]
     if not policy.contextual:  # which is simulated in a `ContextTable`
@@ -181,7 +182,7 @@ def _of_policy(policy: Policy) -> Group:
         exports.append(Export(full_name(name_of(fill_chances), named), fill_chances, arguments))
         contexts = RoundContexts(np.zeros(1, np.int64), np.zeros((1, ARMS)), 0, 0, 0)
         exports.append(_loop(policy, ContextWorld(_table(), 0, contexts), Direct()))
-    return Group(policy.label, tuple(exports), {named: [*map(name_of, functions)]})
+    return Group(policy.label, tuple(exports), {named: [*map(name_of, policy.functions)]})
 
 
 def _table_loops(policy: Policy) -> Iterator[Export]:
@@ -220,11 +221,14 @@ def _entry_points(policy: Policy) -> Iterator[Export]:
 
 
 def _betting() -> tuple[Observed, ArmTotals, PairTotals, OutTotals, SingleTotals, Standing]:
-    numbers, table = np.zeros(ARMS), np.zeros((ARMS, ARMS))
-    ints, rows = np.zeros(ARMS, np.int64), np.zeros((ARMS, ARMS), np.int64)
+    """Arguments of `add_observations`, for their types alone."""
+    numbers = np.zeros(ARMS)
+    table = np.zeros((ARMS, ARMS))
+    ints = np.zeros(ARMS, np.int64)
+    rows = np.zeros((ARMS, ARMS), np.int64)
     return (
         Observed(rows, table, table),
-        ArmTotals(table, rows, ints, numbers),
+        ArmTotals(moments=table, counts=rows, rounds=ints, flow=numbers),
         PairTotals(
             owners=ints,
             stakes=numbers,
@@ -251,7 +255,7 @@ def _betting() -> tuple[Observed, ArmTotals, PairTotals, OutTotals, SingleTotals
             goal=numbers,
             closed=ints,
         ),
-        SingleTotals(_looks(), _centred(), ints),
+        SingleTotals(looks=_look_bets(), centred=_centred_bets(), live=ints),
         _standing(),
     )
 
@@ -269,8 +273,11 @@ def _standing() -> Standing:
 
 
 def _alarm() -> tuple[Observed, AlarmTotals, Standing, int, int]:
-    numbers, table = np.zeros(ARMS), np.zeros((ARMS, ARMS))
-    ints, rows = np.zeros(ARMS, np.int64), np.zeros((ARMS, ARMS), np.int64)
+    """Arguments of `bet_since`, for their types alone."""
+    numbers = np.zeros(ARMS)
+    table = np.zeros((ARMS, ARMS))
+    ints = np.zeros(ARMS, np.int64)
+    rows = np.zeros((ARMS, ARMS), np.int64)
     return (
         Observed(rows, table, table),
         AlarmTotals(stakes=numbers, prior=numbers, rivals=ints, sums=table),
@@ -280,14 +287,18 @@ def _alarm() -> tuple[Observed, AlarmTotals, Standing, int, int]:
     )
 
 
-def _looks() -> LookBets:
-    numbers, table = np.zeros(ARMS), np.zeros((ARMS, ARMS))
-    return LookBets(table, np.zeros((ARMS, ARMS), np.int64), numbers, numbers)
+def _look_bets() -> LookBets:
+    numbers = np.zeros(ARMS)
+    table = np.zeros((ARMS, ARMS))
+    rows = np.zeros((ARMS, ARMS), np.int64)
+    return LookBets(won=table, powers=rows, weights=numbers, centres=numbers)
 
 
-def _centred() -> CentredBets:
-    numbers, table = np.zeros(ARMS), np.zeros((ARMS, ARMS))
-    ints, rows = np.zeros(ARMS, np.int64), np.zeros((ARMS, ARMS), np.int64)
+def _centred_bets() -> CentredBets:
+    numbers = np.zeros(ARMS)
+    table = np.zeros((ARMS, ARMS))
+    ints = np.zeros(ARMS, np.int64)
+    rows = np.zeros((ARMS, ARMS), np.int64)
     return CentredBets(won=table, powers=rows, levels=numbers, excesses=table, rounds=ints)
 
 

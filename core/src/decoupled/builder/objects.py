@@ -116,9 +116,8 @@ def _array(context: Any, builder: Any, block: Any, kind: Any, at: int) -> Any:
 
 
 def _writer(returns: list[str], at: int) -> Any:
-    """An intrinsic that writes a result to a block at byte `at`.
-
-    It records the kinds of the result in `returns`.
+    """An intrinsic that writes a result to a block at byte `at`, and that records the kinds of the
+    result in `returns`.
     """
 
     @intrinsic  # type: ignore[untyped-decorator]
@@ -364,6 +363,7 @@ def _linked_module(text: str, name: str, symbol: str, shown: set[str]) -> Any:
 
 
 def _check_calls(module: Any, allowed: frozenset[str]) -> None:
+    """Raise an error if a module calls functions other than these and those of LLVM."""
     foreign = sorted(
         function.name
         for function in module.functions
@@ -379,7 +379,8 @@ def _optimise(module: Any, machine: Any) -> None:
     """Optimise as Numba does: inline first, then optimise the whole module."""
     for level in (0, 3):
         options = llvm.create_pipeline_tuning_options(speed_level=level)
-        options.loop_vectorization, options.slp_vectorization = level > 0, False
+        options.loop_vectorization = level > 0
+        options.slp_vectorization = False
         builder = llvm.create_pass_builder(machine, options)
         passes = builder.getModulePassManager()
         if level == 0:

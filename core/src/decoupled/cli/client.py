@@ -90,9 +90,9 @@ def connected(url: str, key_file: Path | None) -> "Client":
 def service_command(
     name: str, arguments: Container[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of `decoupled client`.
+    """Make a command of `decoupled client`, with the options --url and --key-file.
 
-    It gets --url and --key-file, and is called with a client as `service`.
+    The function is called with a client as `service`.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

@@ -28,9 +28,8 @@ P = ParamSpec("P")
 def awaited(
     method: Callable[Concatenate[Client, P], T],
 ) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, T]]:
-    """A method of `Client` to await.
-
-    It describes an exchange and has `_run` perform it, which is awaited here.
+    """A method of `Client` to await: `_run` performs the exchange that the method describes, and is
+    awaited here.
     """
 
     @wraps(method)
@@ -42,9 +41,7 @@ def awaited(
 
 
 class AsyncClient(BaseClient[httpx.AsyncClient]):
-    """A client whose calls are awaited.
-
-    It takes the same arguments and has the same methods as `Client`.
+    """A client with the arguments and the methods of `Client`, whose calls are awaited.
 
     >>> AsyncClient("http://127.0.0.1:8000", outbox="outbox")
     AsyncClient('http://127.0.0.1:8000')

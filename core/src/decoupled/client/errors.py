@@ -144,9 +144,8 @@ def wrong_feedback(
     loss: str = "loss",
     reward: str = "reward",
 ) -> tuple[str, str] | None:
-    """The rule and the remedy for feedback without exactly one of its three kinds.
-
-    These are loss, reward and preference. Return None if it has one of them.
+    """The rule and the remedy for feedback without exactly one of loss, reward and preference; None
+    if it has one of them.
 
     Args:
         has_loss: whether a loss is given.
@@ -227,7 +226,7 @@ class Undelivered(NamedTuple):
 
 
 class UndeliveredFeedback(ServiceError, status=503, title="Feedback was not delivered"):  # noqa: N818
-    """Feedback that could not be delivered. It is in `items`, and nowhere else.
+    """Feedback that could not be delivered, and that is in `items` and nowhere else.
 
     Args:
         message: what happened, and what to do.

@@ -65,7 +65,7 @@ class Retries:
 
 @dataclass(frozen=True)
 class Remedies:
-    """Remedies that error messages name. These are for a program; the command line has its own."""
+    """Remedies that error messages name to a program; the command line has its own."""
 
     key: str = f"pass key=... to the client, or set {KEY_VARIABLE}"
     url: str = "is `decoupled serve` running there? pass its address to the client"
@@ -83,7 +83,7 @@ class Endpoint:
     notify: Callable[[str], None]
 
     def without_compile_wait(self) -> "Endpoint":
-        """The same, but do not wait while the service compiles a policy."""
+        """The same endpoint, without waiting while the service compiles a policy."""
         return replace(self, retries=replace(self.retries, compiling=0.0))
 
 

@@ -139,10 +139,8 @@ NOT_DELIVERED = (Unreachable, StoreError, Compiling, TooMany)
 
 
 def checked_item(item: Undelivered) -> Undelivered:
-    """Checked feedback, as plain numbers.
-
-    It has exactly one of loss, reward and preference; or what a judge said, and at most one of
-    them.
+    """Checked feedback, as plain numbers: exactly one of loss, reward and preference; or what a
+    judge said, and at most one of them.
     """
     has_loss = item.loss is not None
     has_reward = item.reward is not None

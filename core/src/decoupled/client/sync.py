@@ -368,9 +368,8 @@ class Client(BaseClient[httpx.Client]):
         reward: float | None = None,
         preference: Preference | None = None,
     ) -> RemoteDecision:
-        """Send the true loss of the arm that a judged decision *explored*.
-
-        This is the label of a decision that wants one.
+        """Send the label of a judged decision that wants one: the true loss of the arm that it
+        *explored*.
 
         Give exactly one of `loss`, `reward` and `preference`. The same label twice counts once. It
         does not go to an outbox.
@@ -486,9 +485,8 @@ class Client(BaseClient[httpx.Client]):
         return answer
 
     def verdict(self, name: str) -> dict[str, Any]:
-        """Return which arm is best, with the mean loss of each arm and the regret.
-
-        It says only what is decided by the evidence so far.
+        """Return which arm is best as far as the evidence decides it, with the mean loss of each
+        arm and the regret.
 
         Everything holds at every moment at once, so look as often as you like, and stop whenever
         you like.

@@ -226,7 +226,7 @@ def _checked_column(name: str, values: Any, rows: int) -> tuple[object, ...]:
 
 
 def _of_one_kind(values: list[Any]) -> list[Any]:
-    """The same with all numbers as floats if one is a fraction, and as whole numbers otherwise."""
+    """The values, with all numbers as floats if one is a fraction, and else as whole numbers."""
     has_fraction = any(not value.is_integer() for value in values if isinstance(value, float))
     kind: type[Any] = float if has_fraction else int
     return [kind(value) if type(value) in (int, float) else value for value in values]

@@ -1,7 +1,5 @@
-"""Environments that do not react to what is played.
-
-They have fixed rewards, a best arm that drifts, fixed gaps at changing levels, or a large
-catalogue.
+"""Environments that do not react to what is played: fixed rewards, a best arm that drifts, fixed
+gaps at changing levels, and a large catalogue.
 """
 
 import math

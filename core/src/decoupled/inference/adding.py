@@ -10,9 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..base.arrays import Floats
-from ..kernels import betting as at
-from ..kernels.betting import ArmTotals, add_observations
-from ..kernels.observed import Observed, Standing
+from ..kernels.betting import OTHER_ROUNDS, ArmTotals, add_observations
+from ..kernels.observed import Observed, ObservedNumbers, ObservedRow, Standing
 from .comparisons import difference_now, look, looks_apart, note_best
 from .sums import Observation, Sums
 
@@ -75,14 +74,14 @@ def empty_standing(arms: int) -> Standing:
 
 def pack_observations(sums: Sums, observations: Sequence[Observation]) -> Observed:
     """The observations as compiled code takes them."""
-    rows: list[tuple[int, ...]] = []
-    numbers: list[tuple[float, ...]] = []
+    rows: list[ObservedRow] = []
+    numbers: list[ObservedNumbers] = []
     laws: list[Floats] = []
     live = set(sums.live)
     for observation in observations:
-        row, number = _pack(sums, observation, live, laws)
+        row, row_of_numbers = _pack(sums, observation, live, laws)
         rows.append(row)
-        numbers.append(number)
+        numbers.append(row_of_numbers)
     return Observed(
         rows=np.array(rows, np.int64),
         numbers=np.array(numbers),
@@ -92,9 +91,11 @@ def pack_observations(sums: Sums, observations: Sequence[Observation]) -> Observ
 
 def _pack(
     sums: Sums, observation: Observation, live: set[int], laws: list[Floats]
-) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """A row of `Observed.rows` and one of `Observed.numbers`. A law that it needs is put into
-    `laws`, and the rounds of an observation that not every arm was available in are counted.
+) -> tuple[ObservedRow, ObservedNumbers]:
+    """A row of `Observed.rows` and one of `Observed.numbers`.
+
+    This puts the law that the observation needs into `laws`, and counts its round for the arms that
+    were available if not all were.
     """
     arms = len(sums.batch)
     has_weight = observation.weight is not None
@@ -108,7 +109,7 @@ def _pack(
         serves = serves and sums.coupled  # what was exploited is what was seen
     elif not is_whole and available is not None:
         places = sorted(available)
-        sums.counts[places, at.OTHER_ROUNDS] += 1
+        sums.counts[places, OTHER_ROUNDS] += 1
         # Otherwise the exploited arm had no chance to be explored.
         serves = observation.exploit in places
     law_row = -1
@@ -122,25 +123,26 @@ def _pack(
         law_row = len(laws)
         share = 1.0 / len(places)
         laws.append(np.bincount(places, minlength=arms).astype(np.float64))
-    return (
-        (
-            observation.explore,
-            -1 if observation.exploit is None else observation.exploit,
-            law_row,
-            has_weight,
-            has_weight and is_whole,
-            serves,
-            sums.coupled,
-        ),
-        (
-            0.0 if observation.weight is None else observation.weight,
-            observation.loss,
-            share,
-            sums.width,
-            *expected_and_label(sums.width, observation),
-            observation.rho,
-        ),
+    row = ObservedRow(
+        explore=observation.explore,
+        exploit=-1 if observation.exploit is None else observation.exploit,
+        law=law_row,
+        is_weighted=has_weight,
+        is_whole=has_weight and is_whole,
+        serves=serves,
+        is_coupled=sums.coupled,
     )
+    expected, label = expected_and_label(sums.width, observation)
+    numbers = ObservedNumbers(
+        weight=0.0 if observation.weight is None else observation.weight,
+        loss=observation.loss,
+        share=share,
+        width=sums.width,
+        expected=expected,
+        label=label,
+        rho=observation.rho,
+    )
+    return row, numbers
 
 
 def expected_and_label(width: float, observation: Observation) -> tuple[float, float]:

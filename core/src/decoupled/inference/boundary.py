@@ -145,8 +145,8 @@ def root(bets: Floats, at_zero: Floats, count: Floats, goal: Floats) -> Floats:
     """Where log sum exp(at_zero - bets count m) falls to the goal, as a function of m, by Newton's
     method.
 
-    It is convex and falling, and not below the goal at the start, the best bound by a single bet:
-    every step ends below the root.
+    The function is convex and falling. At the start, the best bound by a single bet, it is not
+    below the goal, so every step ends below the root.
     """
     slopes = bets * count[:, None]
     mean: Floats = ((at_zero - goal[:, None]) / slopes).max(axis=1)

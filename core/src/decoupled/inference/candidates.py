@@ -15,8 +15,8 @@ from ..decision import Arm, ByArm
 from ..errors import ParameterError, UnseenArmWarning, shown
 from .log_columns import Log
 
-# rows; beyond that a replayed policy draws its arm, which is quicker than computing its law
-EXACT = 20_000
+# In a log with more rows, a replayed policy draws its arm, which is quicker than computing its law.
+MOST_EXACT = 20_000
 _KINDS = (
     "give an arm, a mapping from arms to shares, an array of laws, a function of a context or a "
     "row, or a policy"
@@ -90,6 +90,7 @@ def _shares_of_array(candidate: Any, log: Log) -> Shares:
 
 
 def _of_columns(laws: Floats) -> Shares:
+    """The shares that laws give, one a row."""
     return lambda place: laws[:, place]
 
 
@@ -135,14 +136,15 @@ def _by_segment(
         raise ParameterError.of("segments", fields, "need a context, and the log has none", remedy)
 
     def rule_of(context: Mapping[str, Any]) -> Any:
-        key = tuple(context.get(name) for name in fields)
-        plain = key[0] if len(key) == 1 and key not in candidate else key
+        segment: Any = tuple(context.get(name) for name in fields)
+        if len(segment) == 1 and segment not in candidate:
+            segment = segment[0]
         try:
-            return candidate[plain]
+            return candidate[segment]
         except KeyError:
             rule = "is a segment of the log that the mapping lacks"
             remedy = "add it, or give a collections.defaultdict"
-            raise ParameterError.of("policy", plain, rule, remedy) from None
+            raise ParameterError.of("policy", segment, rule, remedy) from None
 
     return rule_of
 
@@ -174,7 +176,7 @@ def _replayed(policy: Startable, log: Log) -> Floats:
     decision.
     """
     learner = policy.start(list(log.arms), seed=0)
-    is_exact = len(log) <= EXACT or learner.policy.coupled
+    is_exact = len(log) <= MOST_EXACT or learner.policy.coupled
     place_of = {arm: place for place, arm in enumerate(log.arms)}
     laws = np.zeros((len(log), len(log.arms)))
     arrivals = np.argsort(log.settled_at, kind="stable")

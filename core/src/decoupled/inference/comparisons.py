@@ -13,7 +13,19 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from ..base.arrays import Floats, Ints
-from ..kernels.betting import COMPARABLE, LAW_ROUNDS, OTHER, PLAIN, ROUNDS, SEEN
+from ..kernels.betting import (
+    COMPARABLE,
+    LAW_ROUNDS,
+    MOMENTS,
+    OPPOSITE,
+    OPPOSITE_SQUARES,
+    OTHER,
+    PLAIN,
+    ROUNDS,
+    SEEN,
+    SQUARES,
+    TOTAL,
+)
 from .boundary import Interval, log_wealth, log_wealth_of_difference, lower_difference, lower_mean
 from .outs import closed_evidence
 from .sums import Best, Shown, Sums, share_of_batch
@@ -33,52 +45,53 @@ def basis_of(sums: Sums, *, drift: bool) -> Basis:
     return "paired" if sums.rounds[LAW_ROUNDS] > 0 else "running"
 
 
-def chances(sums: Sums, live: Ints, basis: Basis) -> Floats:
+def risks_now(sums: Sums, live: Ints, basis: Basis) -> Floats:
     """For each of the arms, the smallest risk at which another one is shown now to be better."""
     epoch_share = share_of_batch(sums.outs.epoch)
     if basis == "stationary":
         if sums.by_law:
-            return _risks(closed_evidence(sums.outs.evidence()[live])) / epoch_share
+            return _p_values(closed_evidence(sums.outs.evidence()[live])) / epoch_share
         rival, evidence = _against_lowest(sums, live)
-        return _risks(evidence) / sums.share_of_pairs(live, rival)
-    smallest = _chances_of_outs(sums, live)
+        return _p_values(evidence) / sums.share_of_pairs(live, rival)
+    smallest = _risks_of_outs(sums, live)
     slots = sums.pairs.slots(live.tolist())
     has_slot = slots >= 0
     followed = live[has_slot]
     if len(followed) > 1:
         shares = _parts_of_pairs(sums, followed[:, None], followed)
-        risks = _risks(sums.pairs.evidence(slots[has_slot], slots[has_slot])) / shares
+        risks = _p_values(sums.pairs.evidence(slots[has_slot], slots[has_slot])) / shares
         np.fill_diagonal(risks, np.inf)
         smallest[has_slot] = np.minimum(smallest[has_slot], risks.min(axis=1))
     if not has_slot.all():
         evidence, _ = _evidence_apart(sums, live)
-        apart = _risks(evidence.max(axis=1)) / _part_of_new_pairs(sums)
+        apart = _p_values(evidence.max(axis=1)) / _part_of_new_pairs(sums)
         smallest = np.minimum(smallest, apart)
     return smallest
 
 
-def _chances_of_outs(sums: Sums, live: Ints) -> Floats:
+def _risks_of_outs(sums: Sums, live: Ints) -> Floats:
     """For each of the arms, the smallest risk at which its own bet shows it now to be out."""
     if sums.part_of_outs == 0.0:
         return np.ones(len(live))
     share = share_of_batch(sums.outs.epoch) * sums.part_of_outs / sums.outs.contenders
-    return _risks(sums.outs.evidence()[live]) / share
+    return _p_values(sums.outs.evidence()[live]) / share
 
 
-def settled_chances(sums: Sums, live: Ints) -> Floats:
+def risks_as_settled(sums: Sums, live: Ints) -> Floats:
     """For each of the arms, the smallest risk at which it is shown now to be worse by what showed
     it before: its own bet, or a pair that is settled.
     """
-    smallest = _chances_of_outs(sums, live)
+    smallest = _risks_of_outs(sums, live)
     pairs = np.array(list(sums.settled), np.int64).reshape(-1, 2)
     slots = sums.pairs.slots(pairs.ravel().tolist()).reshape(-1, 2)
     has_slots = (slots >= 0).all(axis=1)
     if not has_slots.all():
-        smallest = np.minimum(smallest, chances(sums, live, "running"))
-    pairs, slots = pairs[has_slots], slots[has_slots]
-    evidence = sums.pairs.evidence_of(slots[:, 0], slots[:, 1])
-    risks = _risks(evidence) / _parts_of_pairs(sums, pairs[:, 0], pairs[:, 1])
-    places = np.searchsorted(live, pairs[:, 0])
+        smallest = np.minimum(smallest, risks_now(sums, live, "running"))
+    worse, better = pairs[has_slots].T
+    worse_slots, better_slots = slots[has_slots].T
+    evidence = sums.pairs.evidence_of(worse_slots, better_slots)
+    risks = _p_values(evidence) / _parts_of_pairs(sums, worse, better)
+    places = np.searchsorted(live, worse)
     np.minimum.at(smallest, places, risks)
     return smallest
 
@@ -90,23 +103,25 @@ def _parts_of_pairs(sums: Sums, firsts: Ints, seconds: Ints | int) -> Floats:
 
 
 def _part_of_new_pairs(sums: Sums) -> float:
-    """The same in a comparison that started again when arms were last added."""
+    """The part of the risk of a verdict for one pair, in a comparison that started again when arms
+    were last added.
+    """
     return float(sums.part_of_pairs(sums.batches)) * sums.share_of_new_pairs()
 
 
-def chance_of(sums: Sums, arm: int, basis: Basis) -> float:
-    """The same for one arm, if nothing is to be said about any other: its own bet against the
-    leader needs no share of the risk for others.
+def risk_of_arm(sums: Sums, arm: int, basis: Basis) -> float:
+    """The smallest risk at which one arm is shown now to be worse than another, if nothing is to be
+    said about any other arm: its own bet then needs no share of the risk for others.
     """
     if basis == "stationary" and not sums.by_law:
         live = np.array(sums.live, np.int64)
         rival, evidence = _against_lowest(sums, live)
         if rival == arm:
             return 1.0
-        risk = float(_risks(evidence[live == arm])[0])
-        return risk / float(sums.share_of_rivals(arm, np.array([rival]))[0])
-    risks = _risks(sums.outs.evidence()[[arm]])
-    return float(risks[0]) / share_of_batch(sums.outs.epoch)
+        p_value = float(_p_values(evidence[live == arm])[0])
+        return p_value / float(sums.share_of_rivals(arm, np.array([rival]))[0])
+    p_values = _p_values(sums.outs.evidence()[[arm]])
+    return float(p_values[0]) / share_of_batch(sums.outs.epoch)
 
 
 def within(sums: Sums, margin: float, risk: float, *, drift: bool) -> Ints:
@@ -117,9 +132,10 @@ def within(sums: Sums, margin: float, risk: float, *, drift: bool) -> Ints:
     """
     live = np.array(sums.live, np.int64)
     if not drift and not sums.by_law:
-        by = -margin / sums.width
+        negative_margin = -margin / sums.width
         evidence = np.stack(
-            [plain_evidence(sums, live, arm, by=by) for arm in live.tolist()], axis=1
+            [plain_evidence(sums, live, arm, margin=negative_margin) for arm in live.tolist()],
+            axis=1,
         )
     else:
         slots = sums.pairs.slots(live.tolist())
@@ -141,8 +157,8 @@ def own_risks(sums: Sums, arms: Ints, first: int, basis: Basis) -> Floats:
     if basis == "stationary":
         if sums.by_law:
             live = np.array(sums.live, np.int64)
-            return chances(sums, live, basis)[np.isin(live, arms)]
-        return _risks(plain_evidence(sums, arms, first)) / sums.share_of_pairs(arms, first)
+            return risks_now(sums, live, basis)[np.isin(live, arms)]
+        return _p_values(plain_evidence(sums, arms, first)) / sums.share_of_pairs(arms, first)
     slots = sums.pairs.slots(arms.tolist())
     slot = int(sums.pairs.slots([first])[0])
     followed = (slots >= 0) & (slot >= 0)
@@ -150,7 +166,7 @@ def own_risks(sums: Sums, arms: Ints, first: int, basis: Basis) -> Floats:
     evidence[followed] = sums.pairs.evidence_since(slots[followed], slot)
     total, squares = weighted_difference(sums, arms[~followed], np.array([first]))
     evidence[~followed] = log_wealth_of_difference(total, squares)
-    return _risks(evidence) / _part_of_new_pairs(sums)
+    return _p_values(evidence) / _part_of_new_pairs(sums)
 
 
 def note_best(sums: Sums, arm: int) -> None:
@@ -213,7 +229,7 @@ def look(sums: Sums) -> None:
     pairs: list[tuple[int, int]] = []
     if not sums.drift:
         rival, evidence = _against_lowest(sums, live)
-        risks = _risks(evidence) / sums.share_of_pairs(live, rival)
+        risks = _p_values(evidence) / sums.share_of_pairs(live, rival)
         pairs = [(arm, rival) for arm in live[risks <= sums.risk].tolist()]
     elif sums.apart:
         evidence, rivals = _evidence_apart(sums, live)
@@ -227,7 +243,7 @@ def look(sums: Sums) -> None:
         note_best(sums, arm)
 
 
-def _risks(evidence: Floats) -> Floats:
+def _p_values(evidence: Floats) -> Floats:
     """The p-values of evidence, which is a logarithm; 1 where it speaks for the opposite."""
     return np.asarray(np.exp(-np.maximum(evidence, 0.0)))
 
@@ -236,7 +252,7 @@ def _against_lowest(sums: Sums, live: Ints) -> tuple[int, Floats]:
     """The arm whose upper end is the lowest, and the evidence of unweighted losses that each arm is
     worse than it.
     """
-    gain, gains = sums.moments[live, PLAIN + 2 : PLAIN + 4].T
+    gain, gains = sums.moments[live, PLAIN + OPPOSITE : PLAIN + MOMENTS].T
     rival = int(live[np.argmax(lower_mean(sums.counts[live, SEEN], gain, gains, 0.05))])
     return rival, np.where(live == rival, 0.0, plain_evidence(sums, live, rival))
 
@@ -248,27 +264,23 @@ def _evidence_apart(sums: Sums, live: Ints) -> tuple[Floats, Ints]:
     return np.where(is_followed, 0.0, evidence), rivals
 
 
-def times(sums: Sums, arms: Ints, first: int, risk: float, basis: Basis) -> float:
-    """How many times the observations it takes until the first is shown to be better than these
-    arms.
-
-    That is, if all sums grow in proportion.
-    """
+def growth_until_shown(sums: Sums, arms: Ints, first: int, risk: float, basis: Basis) -> float:
+    """By what factor all sums have to grow until the first arm is shown to be better than these."""
     if basis == "stationary":
-        return _stationary_times(sums, arms, first, risk)
+        return _stationary_growth(sums, arms, first, risk)
     slots = sums.pairs.slots(arms.tolist())
     first_slot = int(sums.pairs.slots([first])[0])
     is_followed = (slots >= 0) & (first_slot >= 0)
     factors = [1.0]
     if is_followed.any():
-        factors.append(_paired_times(sums, slots[is_followed], first_slot, risk))
+        factors.append(_paired_growth(sums, slots[is_followed], first_slot, risk))
     if not is_followed.all():
-        factors.append(_running_times(sums, arms[~is_followed], first, risk))
+        factors.append(_running_growth(sums, arms[~is_followed], first, risk))
     return max(factors)
 
 
-def _paired_times(sums: Sums, slots: Ints, slot: int, risk: float) -> float:
-    """`times` for arms that are followed as pairs, by their slots."""
+def _paired_growth(sums: Sums, slots: Ints, slot: int, risk: float) -> float:
+    """`growth_until_shown` for arms that are followed as pairs, by their slots."""
     if np.any(sums.pairs.gains[slots, slot] <= 0.0):
         return np.inf
     goal = -np.log(risk * _part_of_new_pairs(sums))
@@ -279,8 +291,8 @@ def _paired_times(sums: Sums, slots: Ints, slot: int, risk: float) -> float:
     return _first_positive(surplus)
 
 
-def _running_times(sums: Sums, arms: Ints, first: int, risk: float) -> float:
-    """`times` for arms that are compared by running means."""
+def _running_growth(sums: Sums, arms: Ints, first: int, risk: float) -> float:
+    """`growth_until_shown` for arms that are compared by running means."""
     total, squares = weighted_difference(sums, arms, np.array([first]))
     if np.any(total <= 0.0):
         return np.inf
@@ -292,8 +304,8 @@ def _running_times(sums: Sums, arms: Ints, first: int, risk: float) -> float:
     return _first_positive(surplus)
 
 
-def _stationary_times(sums: Sums, arms: Ints, first: int, risk: float) -> float:
-    """`times` if no mean changes."""
+def _stationary_growth(sums: Sums, arms: Ints, first: int, risk: float) -> float:
+    """`growth_until_shown` if no mean changes."""
     if sums.by_law:
         live = np.array(sums.live, np.int64)
         is_rival = np.isin(live, arms)
@@ -356,7 +368,7 @@ def weighted_evidence(sums: Sums, arms: Ints) -> tuple[Floats, Ints]:
     this is for the one that may be better than every other arm.
     """
     moments = sums.moments[arms, COMPARABLE:OTHER]
-    rivals = np.argsort(-moments[:, 2], kind="stable")[:_RIVALS]
+    rivals = np.argsort(-moments[:, OPPOSITE], kind="stable")[:_RIVALS]
     total, squares = weighted_difference(sums, arms[:, None], arms[rivals])
     evidence = log_wealth_of_difference(total, squares)
     evidence[rivals, np.arange(len(rivals))] = 0.0  # an arm is not its own rival
@@ -368,36 +380,36 @@ def weighted_difference(sums: Sums, arms: Ints, rivals: Ints) -> tuple[Floats, F
     - 1".
     """
     rounds = sums.rounds[ROUNDS]
-    loss = sums.moments[arms, COMPARABLE]
-    losses = sums.moments[arms, COMPARABLE + 1]
-    gain = sums.moments[rivals, COMPARABLE + 2]
-    gains = sums.moments[rivals, COMPARABLE + 3]
+    loss = sums.moments[arms, COMPARABLE + TOTAL]
+    losses = sums.moments[arms, COMPARABLE + SQUARES]
+    gain = sums.moments[rivals, COMPARABLE + OPPOSITE]
+    gains = sums.moments[rivals, COMPARABLE + OPPOSITE_SQUARES]
     total = loss + gain
     return total - rounds, losses + gains + rounds - 2.0 * total
 
 
 def plain_evidence(
-    sums: Sums, arms: Ints, rival: int, by: float = 0.0, times: float = 1.0
+    sums: Sums, arms: Ints, rival: int, margin: float = 0.0, times: float = 1.0
 ) -> Floats:
     """The evidence of losses seen, `times` as many, that each of these arms is worse than one rival
-    by more than `by`.
+    by more than a margin.
     """
     moments = times * sums.moments[arms, PLAIN:COMPARABLE]
     seen = times * sums.counts[arms, SEEN]
     rival_moments = times * sums.moments[rival, PLAIN:COMPARABLE]
     rival_seen = np.full(len(seen), times * sums.counts[rival, SEEN])
-    rival_gain = np.full(len(seen), rival_moments[2])
-    rival_gains = np.full(len(seen), rival_moments[3])
+    rival_gain = np.full(len(seen), rival_moments[OPPOSITE])
+    rival_gains = np.full(len(seen), rival_moments[OPPOSITE_SQUARES])
 
     def evidence_at(mean: Floats) -> tuple[Floats, Floats]:
         """The evidence if the rival's mean is this one, and its slope."""
-        own, own_slope = log_wealth(seen, moments[:, 0], moments[:, 1], mean + by)
+        own, own_slope = log_wealth(seen, moments[:, TOTAL], moments[:, SQUARES], mean + margin)
         other, other_slope = log_wealth(rival_seen, rival_gain, rival_gains, 1.0 - mean)
         return own + other, own_slope - other_slope
 
     # Convex in the mean, so its slope tells on which side the minimum lies.
-    low = np.full(len(seen), max(0.0, -by))
-    high = np.full(len(seen), min(1.0, 1.0 - by))
+    low = np.full(len(seen), max(0.0, -margin))
+    high = np.full(len(seen), min(1.0, 1.0 - margin))
     for _ in range(_STEPS):
         middle = 0.5 * (low + high)
         _, slope = evidence_at(middle)
@@ -415,7 +427,7 @@ def lower_plain_difference(sums: Sums, arm: int, rival: int) -> float:
     high = 1.0
     while high - low > 1e-6:
         middle = 0.5 * (low + high)
-        if plain_evidence(sums, arms, rival, by=middle)[0] >= enough:
+        if plain_evidence(sums, arms, rival, margin=middle)[0] >= enough:
             low = middle
         else:
             high = middle
@@ -473,7 +485,7 @@ def estimated_difference(sums: Sums, arm: int, other: int, *, drift: bool) -> fl
 def comparable_means(sums: Sums, *, drift: bool) -> Floats:
     """The estimated mean loss of every arm, over rounds that compare all of them."""
     moments = sums.moments[:, COMPARABLE:OTHER] if drift else sums.moments[:, PLAIN:COMPARABLE]
-    return ratio(moments[:, 0], moments[:, 2])
+    return ratio(moments[:, TOTAL], moments[:, OPPOSITE])
 
 
 def ratio(loss: Floats, gain: Floats) -> Floats:

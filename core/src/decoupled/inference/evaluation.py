@@ -21,9 +21,12 @@ from .ridge import Design, ridge
 from .singles import Singles
 
 _Ends: TypeAlias = tuple[float, float]
-_SURE = math.log(1e-6)
+# If the arm explored was always the arm exploited, and the logarithm of the chance of that is below
+# this, the game is the standard one.
+_LEAST_LOG_CHANCE = math.log(1e-6)
 EMPTY = "is empty: no value agrees with the log, so some propensities or losses are wrong"
-_OFF = 5.0  # standard errors by which the mean of an arm's weights may differ from 1
+# Standard errors by which the mean of an arm's weights may differ from 1.
+_MOST_ERRORS = 5.0
 
 
 def evaluate(
@@ -102,7 +105,7 @@ def evaluate(
     loss_low, loss_high = loss_ends(loss_range)
     limit = check_number("risk", risk, "the default is 0.05", above=LEAST_RISK, below=1.0)
     columns = read_log(log, (loss_low, loss_high), arms, tags)
-    _refuse_blind(columns, drift=drift)
+    _refuse_uninformative(columns, drift=drift)
     least = _checked_least(least_propensity, columns)
     name = ""
     shares = None
@@ -164,7 +167,7 @@ def _checked_least(least: Any, log: Log) -> float | None:
     return limit
 
 
-def _refuse_blind(log: Log, *, drift: bool) -> None:
+def _refuse_uninformative(log: Log, *, drift: bool) -> None:
     """Refuse a log that says nothing about the mean loss of an arm."""
     unknown = int(np.isnan(log.propensity).sum())
     if len(log) == 0:
@@ -228,7 +231,7 @@ def _is_coupled(log: Log) -> bool:
     chance.
     """
     is_same = bool(np.all(log.explore == log.exploit))
-    return is_same and float(np.nansum(np.log(log.propensity))) < _SURE
+    return is_same and float(np.nansum(np.log(log.propensity))) < _LEAST_LOG_CHANCE
 
 
 class _Served(NamedTuple):
@@ -277,13 +280,15 @@ class _Estimates:
         # By decision: what the model expects of the arm explored, of the arm exploited, and of the
         # candidate, and the candidate's weight. Then the candidate's mean share of each arm, and
         # the estimate of each.
-        self.explored, self.exploited, self.expected = (np.zeros(len(log)) for _ in range(3))
+        self.explored = np.zeros(len(log))
+        self.exploited = np.zeros(len(log))
+        self.expected = np.zeros(len(log))
         self.candidate_weights = np.zeros(len(log))
         self.candidate_means = np.zeros(len(log.arms))
         # What bets say of what was served, of the candidate, and of their difference.
-        self.of_served, self.of_candidate, self.of_difference = (
-            Question(len(log)) for _ in range(3)
-        )
+        self.served_question = Question(len(log))
+        self.candidate_question = Question(len(log))
+        self.difference_question = Question(len(log))
         self.arm_ends: list[_Ends] = []
         self.robust = [self._learn(place, shares) for place in range(len(log.arms))]
 
@@ -293,14 +298,14 @@ class _Estimates:
         """
         log = self.log
         plain, model = self._model(place)
-        mine = log.explore == place
+        is_explored = log.explore == place
         used = log.exploit == place
-        self.explored[mine] = model[mine]
+        self.explored[is_explored] = model[is_explored]
         self.exploited[used] = model[used]
         share = None
         if shares is not None:
             share = np.broadcast_to(shares(place), len(log))
-            self.candidate_weights[mine] = share[mine] * self.inverse[mine]
+            self.candidate_weights[is_explored] = share[is_explored] * self.inverse[is_explored]
             self.expected += share * model
             self.candidate_means[place] = share.mean()
         if self.drift:
@@ -308,9 +313,9 @@ class _Estimates:
             # Without a chance only the level counts, and the model may know the fields of later
             # contexts.
             levels = np.where(np.isnan(chances), plain, model)
-            seen = ArmSeen(levels, chances, mine, log.loss, self.inverse)
+            seen = ArmSeen(levels, chances, is_explored, log.loss, self.inverse)
             self._bet(place, seen, share)
-        corrections = (log.loss[mine] - model[mine]) * self.inverse[mine]
+        corrections = (log.loss[is_explored] - model[is_explored]) * self.inverse[is_explored]
         return float(model.mean() + corrections.sum() / len(log))
 
     def _bet(self, place: int, seen: ArmSeen, share: Floats | None) -> None:
@@ -321,19 +326,19 @@ class _Estimates:
         self.arm_ends.append(question.ends(self.order, self.risk))
         used = (log.exploit == place).astype(np.float64)
         if self.is_coupled:  # what was served is what was seen
-            known = np.ones(len(log))
-            sure = seen._replace(chance=known, inverse=known)
-            self.of_served.add(seen.mine.astype(np.float64), sure)
+            ones = np.ones(len(log))
+            sure = seen._replace(chance=ones, inverse_propensity=ones)
+            self.served_question.add(seen.is_explored.astype(np.float64), sure)
         else:
-            self.of_served.add(used, seen)
+            self.served_question.add(used, seen)
         if share is None:
             return
-        self.of_candidate.add(share, seen)
+        self.candidate_question.add(share, seen)
         if not self.is_coupled:
-            self.of_difference.add(share - used, seen)
+            self.difference_question.add(share - used, seen)
         elif log.laws is not None:
             law = log.laws[:, place]
-            self.of_difference.add(np.where(np.isnan(law), 0.0, share - law), seen)
+            self.difference_question.add(np.where(np.isnan(law), 0.0, share - law), seen)
 
     def _chances(self, place: int) -> Floats:
         """The probability with which each decision explored an arm, or what it cannot be below; NaN
@@ -353,19 +358,19 @@ class _Estimates:
         Without a prediction, the latter is this mean, with what the context adds to it.
         """
         log = self.log
-        mine = np.flatnonzero(log.explore == place)
-        mine = mine[np.argsort(log.settled_at[mine], kind="stable")]
-        settled_at = log.settled_at[mine]
+        rows = np.flatnonzero(log.explore == place)
+        rows = rows[np.argsort(log.settled_at[rows], kind="stable")]
+        settled_at = log.settled_at[rows]
         known_counts = np.searchsorted(settled_at, log.made_at, side="left")
-        sums = np.concatenate([[0.5], 0.5 + np.cumsum(log.loss[mine])])
+        sums = np.concatenate([[0.5], 0.5 + np.cumsum(log.loss[rows])])
         plain: Floats = sums[known_counts] / (known_counts + 1.0)
         model = plain
         if self.design is not None:
-            model = ridge(self.design, mine, log.loss[mine], settled_at, log.made_at, model)
+            model = ridge(self.design, rows, log.loss[rows], settled_at, log.made_at, model)
         if place in log.predicted:
-            rows, values = log.predicted[place]
+            predicted_rows, values = log.predicted[place]
             model = model.copy()
-            model[rows] = values
+            model[predicted_rows] = values
         return plain, model
 
     def _plain_ends(self) -> tuple[Floats, Floats]:
@@ -380,8 +385,8 @@ class _Estimates:
     def arm(self, place: int) -> Evaluated:
         """The value of one arm; without estimates if it was never explored."""
         name = str(self.log.arms[place])
-        mine = self.log.explore == place
-        if not mine.any():
+        is_explored = self.log.explore == place
+        if not is_explored.any():
             return Evaluated(
                 name=name,
                 telling=0,
@@ -394,7 +399,7 @@ class _Estimates:
         ends = (float(self.lows[place]), float(self.highs[place]))
         if self.drift:
             ends = self.arm_ends[place]
-        return self._value(name, mine * self.inverse, slice(None), self.robust[place], ends)
+        return self._value(name, is_explored * self.inverse, slice(None), self.robust[place], ends)
 
     def served_columns(self) -> _Served | None:
         """What was exploited, as columns; None if nothing was."""
@@ -415,7 +420,7 @@ class _Estimates:
         shares = np.bincount(log.exploit[rows], minlength=len(log.arms)) / rows.sum()
         ends = self._mixed(shares)
         if self.drift:
-            ends = self.of_served.ends(self.order[rows[self.order]], self.risk)
+            ends = self.served_question.ends(self.order[rows[self.order]], self.risk)
         return self._value("what was served", columns.weights[rows], rows, robust, ends)
 
     def candidate(self, name: str) -> Evaluated:
@@ -424,7 +429,7 @@ class _Estimates:
         robust = float((self.expected + weights * (self.log.loss - self.explored)).mean())
         ends = self._mixed(self.candidate_means)
         if self.drift:
-            ends = self.of_candidate.ends(self.order, self.risk)
+            ends = self.candidate_question.ends(self.order, self.risk)
         return self._value(name, weights, slice(None), robust, ends)
 
     def candidate_minus_served(
@@ -441,8 +446,9 @@ class _Estimates:
         rows = columns.rows
         if self.is_coupled:
             self._add_difference_without_law(columns)
-        low, high = self.of_difference.ends(self.order[rows[self.order]], self.risk)
-        low, high = max(low, -1.0), min(high, 1.0)
+        low, high = self.difference_question.ends(self.order[rows[self.order]], self.risk)
+        low = max(low, -1.0)
+        high = min(high, 1.0)
         if low > high:  # empty: no value agrees with the log
             return Interval(estimate, low, high)
         return Interval.around(estimate, low, high)
@@ -453,9 +459,10 @@ class _Estimates:
         is_blind: Bools = np.ones(len(log), np.bool_)
         if log.laws is not None:
             is_blind = np.asarray(np.isnan(log.laws).any(axis=1))
-        mine = self.candidate_weights * log.loss + columns.weights * (1.0 - log.loss)
-        theirs = columns.weights * log.loss + self.candidate_weights * (1.0 - log.loss)
-        self.of_difference.set_uncentred(is_blind, mine, theirs)
+        gain = 1.0 - log.loss
+        difference_plus_1 = self.candidate_weights * log.loss + columns.weights * gain
+        one_minus_difference = columns.weights * log.loss + self.candidate_weights * gain
+        self.difference_question.set_uncentred(is_blind, difference_plus_1, one_minus_difference)
 
     def _mixed(self, means: Floats) -> _Ends:
         """The ends of a mixture of arms, if no mean changes."""
@@ -512,7 +519,7 @@ def wrong_propensities(log: Log, place: int) -> str | None:
     """
     weights = (log.explore == place) / log.propensity
     error = float(weights.std()) / math.sqrt(len(log))
-    if not np.isfinite(error) or abs(weights.mean() - 1.0) <= _OFF * error:
+    if not np.isfinite(error) or abs(weights.mean() - 1.0) <= _MOST_ERRORS * error:
         return None
     average = f"the weights of {log.arms[place]!r} average {weights.mean():.2f} instead of 1"
     return f"{average}: its propensities are wrong, or it was not there all the time"

@@ -24,11 +24,11 @@ _COLUMNS = 5
 
 @dataclass(frozen=True, slots=True)
 class JudgeReport:
-    """What labels say about a judge. Every interval holds at every moment; together they fail with
-    the risk of `watch`.
+    """What labels say about a judge.
 
-    They are over the labelled decisions. `position_bias` is over all judged decisions whose
-    position is known.
+    Every interval holds at every moment; together they fail with the risk of `watch`.
+    `position_bias` is over all judged decisions whose position is known, and the other intervals
+    are over the labelled ones.
 
     Attributes:
         agreement: the mean of 1 - |judged - label|. For losses of 0 and 1 it is how often the judge
@@ -89,14 +89,21 @@ class JudgeReport:
 
 
 def _text_of(interval: Interval, *, signed: bool = True) -> str:
+    """An interval in words."""
     layout = "+.3f" if signed else ".3f"
     estimate, low, high = (format(number, layout) for number in interval)
     return f"{estimate} ({low} to {high})"
 
 
 class _Judged(NamedTuple):
-    """A judged decision: its arm, the judge's loss, the label or None, the position or None, and
-    whether a label is missing.
+    """A judged decision.
+
+    Attributes:
+        arm: the number of the arm that it explored.
+        judged: the judge's loss.
+        label: the label; None if there is none.
+        position: how much the judge preferred what it saw first; None if that is not known.
+        is_missing: whether it asked for a label that never arrived.
     """
 
     arm: int
@@ -172,7 +179,7 @@ class JudgeSums:
             is_missing: whether it asked for a label that never arrived.
         """
         if self.count == number:
-            unsummed = self._now[2]
+            _, _, unsummed = self._now
             unsummed.append(_Judged(arm, judged, label, position, is_missing))
             if len(unsummed) >= AT_ONCE:
                 self.sums  # noqa: B018

@@ -67,34 +67,53 @@ LogLike: TypeAlias = (
 class Log:
     """The decisions of a log that have a loss and could explore every arm, in the order of the log.
 
+    Attributes:
+        arms: the names of the arms.
+        size: the number of rows.
+        decisions: the number of rows with the wanted tags.
+        left_out: the number of rows with a loss that could not explore every arm: some were not
+            available, or the propensity was 1.
+        rows: the row of each decision in the log.
+        explore: the places of the explored arms.
+        exploit: the places of the exploited arms, -1 for none.
+        propensity: that of each explored arm; NaN if it is not known.
+        loss: each loss, scaled to [0, 1]; of a log with labels, what `LabelRequest.estimate` makes
+            of it, mapped to [0, 1].
+        made_at: when each decision was made, as a number that grows with time.
+        settled_at: when its loss was observed, on the same scale.
+        logged_loss: its loss as it was logged.
+        predicted: the losses that were predicted when the decisions were made.
+        context: the context of each decision; None if none has one.
+        missing: the number of rows that explored and have no loss, apart from those that hold up
+            others.
+        waiting: the number of rows with a loss that are held up.
+        laws: the probability with which each decision explored each arm, a row of NaN if that is
+            not known; None if no row says it.
+        width: the width of the range around 1/2 that losses are mapped from; 1 without labels.
+
     >>> log = read_log([{"explore": "a", "propensity": 0.5, "loss": 3.0}], (0.0, 10.0))
     >>> log.arms, log.loss.tolist(), log.place("a")
     (('a',), [0.3], 0)
     """
 
     arms: tuple[Arm, ...]
-    size: int  # the number of rows
-    decisions: int  # the number of rows with the wanted tags
-    # the rows with a loss that could not explore every arm: some away, or a propensity of 1
+    size: int
+    decisions: int
     left_out: int
-    rows: Ints  # of each decision in the log
-    explore: Ints  # the places of the explored arms
-    exploit: Ints  # those of the exploited arms, -1 for none
-    propensity: Floats  # of each explored arm; NaN if it is not known
-    # Scaled to [0, 1]; of a log with labels, what `LabelRequest.estimate` makes of it, mapped to
-    # [0, 1].
+    rows: Ints
+    explore: Ints
+    exploit: Ints
+    propensity: Floats
     loss: Floats
-    made_at: Floats  # when each decision was made, as a number that grows with time
-    settled_at: Floats  # when its loss was observed, on the same scale
-    logged_loss: Floats  # its loss as it was logged
-    predicted: Predicted  # the losses that were predicted when the decisions were made
-    context: tuple[Mapping[str, Any], ...] | None  # of each decision; None if none has one
-    missing: int  # the rows that explored and have no loss, apart from those that hold up others
-    waiting: int  # the rows with a loss that are held up
-    # The probability with which each decision explored each arm, a row of NaN if that is not known;
-    # None if no row says it.
+    made_at: Floats
+    settled_at: Floats
+    logged_loss: Floats
+    predicted: Predicted
+    context: tuple[Mapping[str, Any], ...] | None
+    missing: int
+    waiting: int
     laws: Floats | None = None
-    width: float = 1.0  # of the range around 1/2 that losses are mapped from; 1 without labels
+    width: float = 1.0
 
     def __len__(self) -> int:
         return len(self.loss)
@@ -214,7 +233,12 @@ def _checked_columns(log: Any) -> dict[str, Any]:
 
 
 class _Judgements(NamedTuple):
-    """What a judge said, scaled to [0, 1], NaN if nothing; and the probability of a label."""
+    """The columns of a judge.
+
+    Attributes:
+        judged: what the judge said, scaled to [0, 1]; NaN if nothing.
+        rho: the probability of a label.
+    """
 
     judged: Floats
     rho: Floats
@@ -290,9 +314,9 @@ def _estimates(
     has_label = ~np.isnan(judged) & ~np.isnan(label)
     labelled = np.flatnonzero(has_label)
     rows = labelled[np.argsort(settled_at[labelled], kind="stable")]
-    s = judged[rows]
-    g = label[rows]
-    sums = np.cumsum(np.stack([np.ones(len(rows)), s, g, s * s, s * g], axis=1), axis=0)
+    x = judged[rows]
+    y = label[rows]
+    sums = np.cumsum(np.stack([np.ones(len(rows)), x, y, x * x, x * y], axis=1), axis=0)
     lines = np.array(
         [fit_line((0.0, 0.0, 0.0, 0.0, 0.0)), *(fit_line(row) for row in sums.tolist())]
     )
@@ -315,11 +339,11 @@ def _held_up(explore: Ints, made_at: Floats, status: Any, patience: int) -> Bool
 
 
 def _too_late(explore: Ints, made_at: Floats, settled_at: Floats, patience: int) -> Bools:
-    """Which rows have a loss that came after so many newer decisions that they were given up
-    before.
+    """Which rows have a loss that came too late: so many newer decisions were made before that the
+    row was given up.
 
-    They stay left out: had they come back, what earlier rows say would depend on when the log is
-    read.
+    Such rows stay left out. If they came back, what earlier rows say would depend on when the log
+    is read.
     """
     times = np.sort(made_at[explore >= 0])
     made_before_loss = np.searchsorted(times, settled_at, side="left")
@@ -383,6 +407,7 @@ def _chosen(column: Any, rows: Ints) -> Any:
 
 
 def _from_file(path: Path, wanted: tuple[str, ...], name: str) -> dict[str, Any]:
+    """The wanted columns of a CSV or Parquet file."""
     if path.suffix not in (".csv", ".parquet"):
         raise ParameterError.of(name, str(path), "must end in .csv or .parquet", _KINDS)
     return read_columns(path, f"{name} = {shown(str(path))}", wanted)
@@ -454,6 +479,7 @@ def _values(column: Any) -> Any:
 
 
 def _is_blank(value: Any) -> bool:
+    """Whether a value is missing, or an empty text as in a CSV file."""
     return is_missing(value) or value == ""
 
 

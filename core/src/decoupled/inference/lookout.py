@@ -22,7 +22,7 @@ import numpy as np
 
 from ..base.arrays import Floats, Ints
 from ..kernels.alarm_bets import AlarmTotals, bet_since
-from ..kernels.observed import Observed
+from ..kernels.observed import Observed, ObservedNumbers, ObservedRow
 from ..kernels.stakes import PRIOR, STAKES
 from .adding import empty_standing, expected_and_label
 from .sequences import Sequences, empty_like
@@ -61,17 +61,27 @@ class Alarm(NamedTuple):
 
 
 class _State(NamedTuple):
-    """Everything that a look changes. It is replaced in one step."""
+    """Everything that a look changes, replaced in one step.
+
+    Attributes:
+        taken: how many observations were taken.
+        own: how many of them are in the sequences since the last alarm.
+        decided: the arm that was decided for; None while none is.
+        looks: how many observations were taken since it was decided.
+        raised: how many alarms there were.
+        rivals: the arms that may have become better than it.
+        sums: for each rival, and each stake, the sum of the bets that started at every round.
+        counts: for each arm, how many losses were taken.
+        totals: for each arm, the sum of these losses.
+    """
 
     taken: int = 0
-    own: int = 0  # how many are in the own sequences
+    own: int = 0
     decided: int | None = None
     looks: int = 0
     raised: int = 0
     rivals: tuple[int, ...] = ()
-    # For each rival, and each stake, the sum of the bets that started at every round.
     sums: tuple[tuple[float, ...], ...] = ()
-    # For each arm, how many losses were taken, and their sum.
     counts: tuple[int, ...] = ()
     totals: tuple[float, ...] = ()
 
@@ -80,12 +90,15 @@ class Lookout:
     """Says whether the best arm is decided, and raises an alarm when it becomes worse than a rival.
 
     Until the first alarm it goes by the sequences of the watch. Each alarm begins sequences of its
-    own. `every` is at most the mean number of looks until a false alarm.
+    own: `since_alarm`, None before the first.
+
+    Args:
+        every: at most the mean number of looks until a false alarm.
     """
 
     def __init__(self, every: float) -> None:
         self.every = every
-        self.own: Sequences | None = None  # since the last alarm
+        self.since_alarm: Sequences | None = None
         self._now = _State()
 
     @property
@@ -97,37 +110,40 @@ class Lookout:
             evidence = float((np.array(now.sums) @ PRIOR).mean())
         return Alarm(now.decided, evidence, now.looks, now.raised)
 
-    def take(self, number: int, seen: Observation, sequences: Sequences) -> None:
+    def take(self, number: int, observation: Observation, sequences: Sequences) -> None:
         """Take an observation, which is in the sequences already; this may be repeated.
 
         Args:
             number: how many observations were there before it.
-            seen: the observation.
+            observation: the observation.
             sequences: the sequences of the watch.
         """
         now = self._now
         if number < now.taken:
             return
         if now.decided is None:
-            self._take_undecided(number, seen, sequences)
+            self._take_undecided(number, observation, sequences)
             return
-        evidence, sums = _bet(now, seen, sequences)
+        evidence, sums = _bet(now, observation, sequences)
         if evidence >= self.every:
-            self.own = empty_like(sequences, drift=sequences.drift)
-            counts, totals = now.counts, now.totals
-            state = _State(taken=number + 1, raised=now.raised + 1, counts=counts, totals=totals)
+            self.since_alarm = empty_like(sequences, drift=sequences.drift)
+            state = _State(
+                taken=number + 1, raised=now.raised + 1, counts=now.counts, totals=now.totals
+            )
         else:
             state = now._replace(taken=number + 1, looks=now.looks + 1, sums=sums)
-        self._now = _with_loss(state, seen, sequences.width)
+        self._now = _with_loss(state, observation, sequences.width)
 
-    def _take_undecided(self, number: int, seen: Observation, sequences: Sequences) -> None:
+    def _take_undecided(self, number: int, observation: Observation, sequences: Sequences) -> None:
         """Take an observation while nothing is decided, and look now and then whether it is."""
         now = self._now
         own_count = now.own
-        if self.own is not None:
-            self.own.add_once(now.own, seen)
+        if self.since_alarm is not None:
+            self.since_alarm.add_once(now.own, observation)
             own_count += 1
-        self._now = _with_loss(now._replace(taken=number + 1, own=own_count), seen, sequences.width)
+        self._now = _with_loss(
+            now._replace(taken=number + 1, own=own_count), observation, sequences.width
+        )
         if number % _LOOK_EVERY == _LOOK_EVERY - 1:
             self.look(sequences)
 
@@ -136,7 +152,7 @@ class Lookout:
         yet.
         """
         now = self._now
-        sums = (sequences if self.own is None else self.own).sums
+        sums = (sequences if self.since_alarm is None else self.since_alarm).sums
         decided = None if sums.missing.is_uneven else sums.decided
         if decided == now.decided and set(sums.live) - {decided} <= set(now.rivals):
             return
@@ -155,13 +171,13 @@ class Lookout:
     def copy(self) -> "Lookout":
         """The same, which goes on independently."""
         twin = Lookout(self.every)
-        twin.own = None if self.own is None else self.own.copy()
+        twin.since_alarm = None if self.since_alarm is None else self.since_alarm.copy()
         twin._now = self._now
         return twin
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
-        since = None if self.own is None else self.own.to_dict()
+        since = None if self.since_alarm is None else self.since_alarm.to_dict()
         return {"every": self.every, "since": since, **self._now._asdict()}
 
     @classmethod
@@ -175,17 +191,18 @@ class Lookout:
         state["totals"] = tuple(state["totals"])
         lookout._now = _State(**state)
         since = content["since"]
-        lookout.own = None if since is None else Sequences.from_dict(since)
+        lookout.since_alarm = None if since is None else Sequences.from_dict(since)
         return lookout
 
 
 def _bet(
-    now: _State, seen: Observation, sequences: Sequences
+    now: _State, observation: Observation, sequences: Sequences
 ) -> tuple[float, tuple[tuple[float, ...], ...]]:
-    """The mean of the sums over rivals after an observation, and the sums. Rivals that it does not
-    compare keep theirs.
+    """The mean of the sums over rivals after an observation, and the sums.
+
+    Rivals that the observation does not compare keep theirs.
     """
-    observed, chances = _packed(now, seen, sequences)
+    observed, chances = _packed(now, observation, sequences)
     counts = _padded(now.counts, len(chances))
     totals = _padded(now.totals, len(chances))
     standing = empty_standing(len(chances))
@@ -202,36 +219,53 @@ def _bet(
     return evidence, tuple(map(tuple, alarm.sums.tolist()))
 
 
-def _packed(now: _State, seen: Observation, sequences: Sequences) -> tuple[Observed, Floats]:
-    """An observation as compiled code takes it, and the chance of each arm; without a law, whether
-    it could be explored.
+def _packed(now: _State, observation: Observation, sequences: Sequences) -> tuple[Observed, Floats]:
+    """An observation as compiled code takes it, and the chance of each arm; without a law, 1 for
+    each arm that could be explored.
     """
     arms = sequences.count
     chances = np.zeros(arms)
     share = 0.0
     weight = 0.0
-    if seen.law is not None:
-        chances[: len(seen.law)] = seen.law
-    elif seen.weight is not None and seen.weight > 1.0:
+    if observation.law is not None:
+        chances[: len(observation.law)] = observation.law
+    elif observation.weight is not None and observation.weight > 1.0:
         compared = {*now.rivals, int(now.decided or 0)}
-        available = compared if seen.available is None else set(seen.available)
+        available = compared if observation.available is None else set(observation.available)
         chances[sorted(available)] = 1.0
         share = 1.0 / max(len(available), 2)
-        weight = seen.weight
-    expected, label = expected_and_label(sequences.width, seen)
-    rows: Ints = np.array([[seen.explore, -1, 0 if seen.law is not None else -1, 0, 0, 0, 0]])
-    numbers = np.array([[weight, seen.loss, share, sequences.width, expected, label, seen.rho]])
-    return Observed(rows, numbers, chances[None, :]), chances
+        weight = observation.weight
+    expected, label = expected_and_label(sequences.width, observation)
+    row = ObservedRow(
+        explore=observation.explore,
+        exploit=-1,
+        law=-1 if observation.law is None else 0,
+        is_weighted=False,
+        is_whole=False,
+        serves=False,
+        is_coupled=False,
+    )
+    numbers = ObservedNumbers(
+        weight=weight,
+        loss=observation.loss,
+        share=share,
+        width=sequences.width,
+        expected=expected,
+        label=label,
+        rho=observation.rho,
+    )
+    rows: Ints = np.array([row], np.int64)
+    return Observed(rows, np.array([numbers]), chances[None, :]), chances
 
 
-def _with_loss(state: _State, seen: Observation, width: float) -> _State:
+def _with_loss(state: _State, observation: Observation, width: float) -> _State:
     """The state with one more loss of the explored arm."""
-    estimate = 0.5 + width * (seen.loss - 0.5)
-    size = max(len(state.counts), seen.explore + 1)
+    estimate = 0.5 + width * (observation.loss - 0.5)
+    size = max(len(state.counts), observation.explore + 1)
     counts = _padded(state.counts, size).astype(np.int64).tolist()
     totals = _padded(state.totals, size).tolist()
-    counts[seen.explore] += 1
-    totals[seen.explore] += estimate
+    counts[observation.explore] += 1
+    totals[observation.explore] += estimate
     return state._replace(counts=tuple(counts), totals=tuple(totals))
 
 

@@ -105,8 +105,8 @@ NOTHING_MISSING = Missing()
 
 
 def _shares(arms: int) -> Floats:
-    """The share of each arm's bet. They sum to less than 1 for any number of arms, so that arms may
-    be added.
+    """The share of each arm's bet; all shares sum to less than 1 for any number of arms, so that
+    arms may be added.
     """
     numbers = np.arange(arms)
     shares: Floats = 1.0 / ((numbers + 1.0) * (numbers + 2.0))

@@ -29,6 +29,15 @@ from .stakes import evidence, fresh_money, log_money
 class Outs:
     """The bets of all arms; see `decoupled.kernels.out_bets.OutTotals`.
 
+    Attributes:
+        won: what each stake of each arm has won, see `decoupled.kernels.stakes`.
+        powers: of 2^1000, that go with it.
+        money: what all stakes of each arm have together.
+        marks: whether each arm contends or is out.
+        led: whether each arm ever led, so that others bet against it.
+        epoch: the number of the epoch.
+        contenders: how many arms the epoch began with.
+
     >>> outs = Outs.start(3)
     >>> outs.evidence().round(9).tolist()
     [0.0, 0.0, 0.0]
@@ -39,7 +48,6 @@ class Outs:
     money: Floats
     marks: Ints
     led: Ints
-    # The number of the epoch, and how many arms it began with.
     epoch: int
     contenders: int
 
@@ -124,8 +132,8 @@ class Outs:
         """Restore the result of `to_dict`."""
         flat: dict[str, Any] = {}
         for name in _ARRAYS:
-            unpack: Any = unpack_floats if name in _FLOATS else unpack_ints
-            flat[name] = unpack(content[name])
+            is_float = name in _FLOATS
+            flat[name] = unpack_floats(content[name]) if is_float else unpack_ints(content[name])
         rows = (len(flat["marks"]), len(STAKES))
         outs = cls(
             won=flat["won"].reshape(rows),
@@ -168,16 +176,17 @@ def closed_evidence(logs: Floats) -> Floats:
     shift = float(logs.max(initial=0.0))
     money = np.exp(logs - shift)
     order = np.argsort(money, kind="stable")
-    least = np.cumsum(money[order])  # of so many arms
+    least_sums = np.cumsum(money[order])  # of so many arms
     counts = np.arange(1.0, len(logs) + 1.0)
-    found = np.empty(len(logs))
+    least_means = np.empty(len(logs))
     for place, arm in enumerate(order.tolist()):
         # With those before it in the order it is among the sums; else it comes in addition.
-        alone = np.append(money[arm], money[arm] + least[:place])
-        means = alone / np.arange(1.0, place + 2.0)
-        found[arm] = min(float(means.min()), float((least / counts)[place:].min(initial=np.inf)))
+        sums_with_arm = np.append(money[arm], money[arm] + least_sums[:place])
+        means = sums_with_arm / np.arange(1.0, place + 2.0)
+        means_of_more = (least_sums / counts)[place:]
+        least_means[arm] = min(float(means.min()), float(means_of_more.min(initial=np.inf)))
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(found) + shift)
+        return np.asarray(np.log(least_means) + shift)
 
 
 _FLOATS = ("won", "money")

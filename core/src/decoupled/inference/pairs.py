@@ -40,6 +40,18 @@ class Pairs:
     """The sums for pairs of arms; see `decoupled.kernels.pair_bets.PairTotals`.
 
     An arm keeps its slot until it is retired.
+
+    Attributes:
+        owners: the arm of each slot, -1 if it is free.
+        won: for each two slots, row by row, what each stake has won, apart from `common`.
+        powers: of 2^1000, that go with it.
+        weights: for each two slots, the sum of the weights of rounds, apart from `common`.
+        gains: for each two slots, the sum of what was bet on.
+        goals: what the bets on each two slots must win together; infinite if no more is wanted.
+        common: a factor of `won` for each stake that all pairs share; and, last, a part of the
+            weights that they share.
+        began: the logarithms of `won` when arms were last added, for what was won since then; no
+            rows if none were ever added.
     """
 
     owners: Ints
@@ -49,8 +61,6 @@ class Pairs:
     gains: Floats
     goals: Floats
     common: Floats
-    # The logarithms of `won` when arms were last added, for what was won since then; no rows if
-    # none were ever added.
     began: Floats
 
     @classmethod
@@ -160,73 +170,80 @@ class Pairs:
 
     # What they say
 
-    def evidence(self, ones: Ints, twos: Ints, by: float = 0.0) -> Floats:
-        """The logarithms of what was won by betting that the arms in these slots (rows) are worse
-        than those (columns).
+    def evidence(self, worse: Ints, better: Ints, margin: float = 0.0) -> Floats:
+        """The logarithms of what was won by betting that the arms in the slots `worse` (rows) are
+        worse than those in `better` (columns), by more than a margin.
 
-        With `by`, worse by more than that; a number below 0 says by how much they may be better.
+        A margin below 0 says by how much they may be better.
         """
-        rows, columns = ones[:, None], twos[None, :]
-        return evidence(self.log_won(rows, columns), by * self.weight(rows, columns))
+        rows = worse[:, None]
+        columns = better[None, :]
+        return evidence(self.log_won(rows, columns), margin * self.weight(rows, columns))
 
-    def evidence_of(self, ones: Ints, twos: Ints) -> Floats:
-        """The same for pairs of slots, one by one."""
-        return evidence(self.log_won(ones, twos))
+    def evidence_of(self, worse: Ints, better: Ints) -> Floats:
+        """The logarithm of what was won on each pair of slots, `worse` and `better` one by one."""
+        return evidence(self.log_won(worse, better))
 
-    def evidence_since(self, ones: Ints, two: int, times: float = 1.0) -> Floats:
-        """The same for one other slot, of the rounds since arms were last added.
+    def evidence_since(self, worse: Ints, better: int, times: float = 1.0) -> Floats:
+        """The logarithms of what was won since arms were last added by betting that the arms in
+        these slots are worse than the one in the slot `better`.
 
-        With `times`, if everything won in them is multiplied in proportion.
+        With `times`, if everything won in these rounds is multiplied in proportion.
         """
         before = LOG_PRIOR
         if len(self.began) > 0:
-            before = self.began[ones * len(self.owners) + two]
-        return evidence(LOG_PRIOR + times * (self.log_won(ones, two) - before))
+            before = self.began[worse * len(self.owners) + better]
+        return evidence(LOG_PRIOR + times * (self.log_won(worse, better) - before))
 
-    def want(self, ones: Ints, two: int, goal: float) -> None:
+    def want(self, worse: Ints, better: int, goal: float) -> None:
         """Say when the bets on these pairs have won this much again."""
-        self.goals[ones, two] = goal
+        self.goals[worse, better] = goal
 
-    def difference(self, one: int, two: int) -> float:
+    def difference(self, slot: int, other: int) -> float:
         """The estimated loss of the arm in a slot minus that of another; 0 if nothing is known.
 
         Rounds are weighted by the sum of the weights of both bets, so that the opposite difference
         is the opposite.
         """
-        weight = float(self.weight(one, two) + self.weight(two, one))
-        gain = float(self.gains[one, two] - self.gains[two, one])
+        weight = float(self.weight(slot, other) + self.weight(other, slot))
+        gain = float(self.gains[slot, other] - self.gains[other, slot])
         return gain / weight if weight > 0.0 else 0.0
 
-    def weight(self, one: Any, two: Any) -> Floats:
-        """The sum of the weights of the rounds in which the bet that the arm in the first slot is
+    def weight(self, worse: Any, better: Any) -> Floats:
+        """The sum of the weights of the rounds in which the bet that the arm in the slot `worse` is
         worse could win, for slots or arrays of them.
         """
-        weight: Floats = self.weights[one, two] + self.common[-1]
+        weight: Floats = self.weights[worse, better] + self.common[-1]
         return weight
 
-    def lower(self, one: int, two: int, risk: float) -> float:
-        """A lower bound of that difference, weighted by `weight(one, two)`."""
-        weight = float(self.weight(one, two))
+    def lower(self, worse: int, better: int, risk: float) -> float:
+        """A lower bound of the loss of the arm in the slot `worse` minus that of the other one.
+
+        Rounds are weighted as in `weight`.
+        """
+        weight = float(self.weight(worse, better))
         if weight == 0.0:
             return -1.0
-        return max(float(least_sum(self.log_won(one, two), risk)[0]) / weight, -1.0)
+        return max(float(least_sum(self.log_won(worse, better), risk)[0]) / weight, -1.0)
 
     def reached(self) -> Iterator[tuple[int, int]]:
         """The pairs about which there is enough evidence now for the first time, as arms; no more
         is wanted of them.
         """
-        for one, two in np.argwhere(self.goals == REACHED).tolist():
-            self.goals[one, two] = np.inf
-            yield int(self.owners[one]), int(self.owners[two])
+        for worse, better in np.argwhere(self.goals == REACHED).tolist():
+            self.goals[worse, better] = np.inf
+            yield int(self.owners[worse]), int(self.owners[better])
 
-    def log_won(self, one: Any, two: Any) -> Floats:
+    def log_won(self, worse: Any, better: Any) -> Floats:
         """The logarithm of what each stake has won on these slots, or arrays of them, its share
         of the money included.
         """
-        return self._logs_of(one * len(self.owners) + two)
+        return self._logs_of(worse * len(self.owners) + better)
 
     def _logs_of(self, row: Any) -> Floats:
-        """The same by the row of `won`, or an array or a slice of rows."""
+        """The logarithm of what each stake has won, by the row of `won`, or an array or a slice of
+        rows.
+        """
         return log_money(self.won[row] * self.common[:-1], self.powers[row])
 
     def to_dict(self) -> dict[str, Any]:

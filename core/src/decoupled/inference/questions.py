@@ -28,20 +28,22 @@ class ArmSeen(NamedTuple):
         model: the loss that was predicted.
         chance: the probability with which the decision explored the arm, or what it cannot be
             below; NaN if neither is known.
-        mine: whether it did.
+        is_explored: whether it did.
         loss: the loss of what it explored.
-        inverse: 1 / propensity of what it explored.
+        inverse_propensity: 1 / propensity of what it explored.
     """
 
     model: Floats
     chance: Floats
-    mine: Bools
+    is_explored: Bools
     loss: Floats
-    inverse: Floats
+    inverse_propensity: Floats
 
 
 class _End(NamedTuple):
-    """The columns of the bets for one end; see `decoupled.kernels.single_bets.bet_on_rounds`."""
+    """The columns of the bets for one end; `decoupled.kernels.single_bets.bet_on_rounds` says what
+    each is.
+    """
 
     levels: Floats
     bases: Floats
@@ -81,8 +83,8 @@ class Question:
         size = np.abs(counts)
         guess = np.where(counts >= 0.0, model, 1.0 - model)
         gain = np.where(counts >= 0.0, seen.loss, 1.0 - seen.loss)
-        mine = seen.mine
-        self._weights[mine] = size[mine] * seen.inverse[mine]
+        is_explored = seen.is_explored
+        self._weights[is_explored] = size[is_explored] * seen.inverse_propensity[is_explored]
         for end, sign, level, value in (
             (self._low, 1.0, guess, gain),
             (self._high, -1.0, 1.0 - guess, 1.0 - gain),
@@ -93,8 +95,8 @@ class Question:
                 reach = np.where(np.isnan(seen.chance), np.inf, level / seen.chance)
                 reach = np.where(size > 0.0, size * reach, 0.0)
             np.maximum(end.reaches, reach, out=end.reaches)
-            end.gains[mine] = value[mine]
-            end.guesses[mine] = level[mine]
+            end.gains[is_explored] = value[is_explored]
+            end.guesses[is_explored] = level[is_explored]
 
     def set_uncentred(self, rows: Bools, above: Floats, below: Floats) -> None:
         """Make it a question without laws in some decisions: what each says of the mean plus 1, and

@@ -103,14 +103,19 @@ def _codes(values: list[Any], most: int) -> Ints:
 
 
 def ridge(
-    design: Design, mine: Ints, loss: Floats, settled_at: Floats, made_at: Floats, level: Floats
+    design: Design,
+    rows_of_arm: Ints,
+    loss: Floats,
+    settled_at: Floats,
+    made_at: Floats,
+    level: Floats,
 ) -> Floats:
     """What an arm's regression predicts for every decision.
 
     Args:
         design: the contexts of all decisions.
-        mine: the decisions that explored the arm and whose losses are known, in the order in which
-            these were settled.
+        rows_of_arm: the decisions that explored the arm and whose losses are known, in the order in
+            which these were settled.
         loss: the losses of those decisions.
         settled_at: when those losses were settled.
         made_at: when each decision, of all, was made.
@@ -124,7 +129,7 @@ def ridge(
         known_count = int(np.searchsorted(settled_at, made_at[block[0]], side="left"))
         if known_count == 0:
             continue
-        rows = mine[:known_count]
+        rows = rows_of_arm[:known_count]
         losses = loss[:known_count]
         means, spreads = design.scales(rows)
         residuals = losses - float(losses.mean())

@@ -11,7 +11,17 @@ import numpy as np
 from ..base.arrays import Floats
 from ..base.validation import LEAST_PROPENSITY, LEAST_RISK, as_float, check_number, whole_number
 from ..errors import ArmError, LossError, ParameterError, StateError
-from ..kernels import betting as at
+from ..kernels.betting import (
+    AGAINST,
+    COMMON,
+    COMPARED,
+    MOMENTS,
+    OPPOSITE,
+    SEEN,
+    SERVED,
+    TOTAL,
+    USED,
+)
 from .adding import add_all
 from .boundary import Interval, lower_difference
 from .comparisons import (
@@ -89,8 +99,10 @@ class Sequences:
         self._set(sums)
 
     def _set(self, sums: Sums, seen: int = 0, unsummed: list[Observation] | None = None) -> None:
-        """Replace everything in one step, for interrupts; `sums`, of `seen` observations, are
-        shared and never change.
+        """Replace everything in one step, for interrupts.
+
+        `sums`, of `seen` observations, are shared and never change; `unsummed` are the observations
+        that are not in them yet.
         """
         self._now = sums, seen, unsummed or []
 
@@ -224,27 +236,27 @@ class Sequences:
         )
         self.add(observation)
 
-    def add(self, seen: Observation) -> None:
-        """Add an observation without the checks of `update`. It is summed when you ask for
+    def add(self, observation: Observation) -> None:
+        """Add an observation without the checks of `update`, to be summed when you ask for
         something.
 
         Args:
-            seen: the observation.
+            observation: the observation.
         """
         unsummed = self._now[2]
-        unsummed.append(seen)
+        unsummed.append(observation)
         if len(unsummed) >= AT_ONCE:
             self.sums  # noqa: B018
 
-    def add_once(self, number: int, seen: Observation) -> None:
+    def add_once(self, number: int, observation: Observation) -> None:
         """Add the observation with this number, unless it was added already.
 
         Args:
             number: how many observations were there before it.
-            seen: the observation.
+            observation: the observation.
         """
         if self.observed == number:
-            self.add(seen)
+            self.add(observation)
 
     def leave_out(self, decision: Observation | None = None) -> None:
         """Count a decision that will not be observed.
@@ -386,7 +398,8 @@ class Sequences:
             return Interval.around(float(used @ estimates), float(used @ lows), float(used @ highs))
         risk = sums.risk * sums.share_of_arms()[1] / 2.0
         low, high = sums.singles.served_ends(risk)
-        loss, _, gain, _ = sums.flow[at.SERVED : at.SERVED + 4]
+        loss = sums.flow[SERVED + TOTAL]
+        gain = sums.flow[SERVED + OPPOSITE]
         ends = (float(ratio(loss, gain)), min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0))
         return Interval.around(*(float(sums.unmapped(end)) for end in ends))
 
@@ -432,17 +445,18 @@ class Sequences:
         if not self._allows_drift(drift=drift):
             return self._against_served_without_drift(place, used)
         risk = sums.risk * sums.share_of_served_difference()
-        rounds = sums.rounds[at.COMPARED]
-        common = sums.flow[at.COMMON : at.COMMON + 4]
+        rounds = sums.rounds[COMPARED]
+        common = sums.flow[COMMON : COMMON + MOMENTS]
         if not sums.coupled and sums.singles.compares(place):
             low, high = sums.singles.against_served_ends(place, risk)
         else:
-            above, aboves, below, belows = common + sums.moments[place, at.AGAINST : at.AGAINST + 4]
-            low = float(lower_difference(rounds, above, aboves, risk))
-            high = float(-lower_difference(rounds, below, belows, risk))
+            own = sums.moments[place, AGAINST : AGAINST + MOMENTS]
+            above, above_squares, below, below_squares = common + own
+            low = float(lower_difference(rounds, above, above_squares, risk))
+            high = float(-lower_difference(rounds, below, below_squares, risk))
         # By the same rounds: `common` has, less 1 in each, the gains and the losses of what was
         # exploited.
-        served = ratio(common[2] + rounds, common[0] + rounds)
+        served = ratio(common[OPPOSITE] + rounds, common[TOTAL] + rounds)
         estimate = float(comparable_means(sums, drift=True)[place] - served) if rounds > 0 else 0.0
         ends = (estimate, min(max(low, -1.0), 1.0), min(max(high, -1.0), 1.0))
         return Interval.around(*(float(sums.unmapped_difference(end)) for end in ends))
@@ -492,13 +506,13 @@ class Sequences:
         Args:
             arm: the number of the arm.
         """
-        return int(self.sums.counts[self._place("arm", arm), at.SEEN])
+        return int(self.sums.counts[self._place("arm", arm), SEEN])
 
     def used(self) -> Floats:
         """The share of each arm in what was exploited, over the observed rounds; all 0 if nothing
         was.
         """
-        used = self.sums.counts[:, at.USED]
+        used = self.sums.counts[:, USED]
         return np.asarray(used / max(int(used.sum()), 1), np.float64)
 
     def to_dict(self) -> dict[str, Any]:
@@ -529,7 +543,7 @@ class Sequences:
             reason = f"sequences: cannot be restored ({type(error).__name__}: {error})"
             raise StateError(f"{reason}; give the result of Sequences.to_dict()") from error
         sequences = cls(arms=2)
-        sequences._set(sums, int(sums.counts[:, at.SEEN].sum()))
+        sequences._set(sums, int(sums.counts[:, SEEN].sum()))
         return sequences
 
 

@@ -49,7 +49,19 @@ from .stakes import log_money
 
 @dataclass(slots=True)
 class Singles:
-    """The sums of the bets on single means; `decoupled.kernels.single_bets` says what each is."""
+    """The sums of the bets on single means; `decoupled.kernels.single_bets` says what each is.
+
+    Attributes:
+        look_won: `LookBets.won`.
+        look_powers: `LookBets.powers`.
+        look_weights: `LookBets.weights`.
+        look_centres: `LookBets.centres`.
+        centred_won: `CentredBets.won`.
+        centred_powers: `CentredBets.powers`.
+        levels: `CentredBets.levels`.
+        excesses: `CentredBets.excesses`.
+        rounds: `CentredBets.rounds`.
+    """
 
     look_won: Floats
     look_powers: Ints
@@ -87,13 +99,10 @@ class Singles:
         Args:
             live: 1 for each arm that is not retired, else 0.
         """
-        return SingleTotals(
-            self._looks(),
-            self._centred(),
-            live,
-        )
+        return SingleTotals(looks=self._look_bets(), centred=self._centred_bets(), live=live)
 
-    def _centred(self) -> CentredBets:
+    def _centred_bets(self) -> CentredBets:
+        """The bets on what was exploited, and on each arm compared with it."""
         return CentredBets(
             won=self.centred_won,
             powers=self.centred_powers,
@@ -102,8 +111,14 @@ class Singles:
             rounds=self.rounds,
         )
 
-    def _looks(self) -> LookBets:
-        return LookBets(self.look_won, self.look_powers, self.look_weights, self.look_centres)
+    def _look_bets(self) -> LookBets:
+        """The bets on each arm over the rounds that looked at it."""
+        return LookBets(
+            won=self.look_won,
+            powers=self.look_powers,
+            weights=self.look_weights,
+            centres=self.look_centres,
+        )
 
     def add_looks(self, arms: Ints, losses: Floats) -> None:
         """Add losses in [0, 1] to the bets by looks alone, in their order; these are the first.
@@ -113,16 +128,16 @@ class Singles:
             losses: the losses.
         """
         count = len(self.look_weights) // 2
-        add_looks(self._looks(), np.zeros(count), np.zeros(count), arms, losses)
+        add_looks(self._look_bets(), np.zeros(count), np.zeros(count), arms, losses)
 
     def add_arms(self, count: int) -> None:
         """Add arms. What is compared with the exploited arms starts again, for all of them."""
-        looks = len(self.look_weights)
-        fresh = Singles.start(looks // 2 + count)
-        fresh.look_won[:looks] = self.look_won
-        fresh.look_powers[:looks] = self.look_powers
-        fresh.look_weights[:looks] = self.look_weights
-        fresh.look_centres[:looks] = self.look_centres
+        look_rows = len(self.look_weights)
+        fresh = Singles.start(look_rows // 2 + count)
+        fresh.look_won[:look_rows] = self.look_won
+        fresh.look_powers[:look_rows] = self.look_powers
+        fresh.look_weights[:look_rows] = self.look_weights
+        fresh.look_centres[:look_rows] = self.look_centres
         served = slice(SERVED_ROWS, FIRST_ARM_ROW)
         fresh.centred_won[served] = self.centred_won[served]
         fresh.centred_powers[served] = self.centred_powers[served]
@@ -155,8 +170,9 @@ class Singles:
         """The ends of the mean of what was exploited, on the map of losses to [0, 1]."""
         if self.rounds[0] == 0:
             return 0.0, 1.0
-        low, other = centred_sums(self._centred(), slice(0, FIRST_ARM_ROW), risk) / self.rounds[0]
-        return float(low), 1.0 - float(other)
+        rows = slice(SERVED_ROWS, FIRST_ARM_ROW)
+        low, low_of_gain = centred_sums(self._centred_bets(), rows, risk) / self.rounds[0]
+        return float(low), 1.0 - float(low_of_gain)
 
     def against_served_ends(self, arm: int, risk: float) -> tuple[float, float]:
         """The ends of an arm's mean minus that of what was exploited, on the same map."""
@@ -165,8 +181,9 @@ class Singles:
             return -1.0, 1.0
         row = FIRST_ARM_ROW + 2 * arm
         rows = slice(row, row + 2)
-        low, other = centred_sums(self._centred(), rows, risk, FIRST_RATE_OF_ARMS) / rounds
-        return float(low), -float(other)
+        sums = centred_sums(self._centred_bets(), rows, risk, FIRST_RATE_OF_ARMS)
+        low, low_of_opposite = sums / rounds
+        return float(low), -float(low_of_opposite)
 
     def to_dict(self) -> dict[str, Any]:
         """The sums as plain values."""
@@ -180,11 +197,11 @@ class Singles:
         """Restore the result of `to_dict`."""
         look_weights = unpack_floats(content["look_weights"])
         rounds = unpack_ints(content["rounds"])
-        looks = len(look_weights)
+        look_rows = len(look_weights)
         rows = 2 * len(rounds)
         singles = cls(
-            look_won=unpack_floats(content["look_won"]).reshape(looks, -1),
-            look_powers=unpack_ints(content["look_powers"]).reshape(looks, -1),
+            look_won=unpack_floats(content["look_won"]).reshape(look_rows, -1),
+            look_powers=unpack_ints(content["look_powers"]).reshape(look_rows, -1),
             look_weights=look_weights,
             look_centres=unpack_floats(content["look_centres"]),
             centred_won=unpack_floats(content["centred_won"]).reshape(rows, -1),
@@ -200,17 +217,18 @@ class Singles:
         """Raise an error if no bets could have led to these sums, as far as each number shows by
         itself.
         """
-        looks = len(self.look_weights)
+        look_rows = len(self.look_weights)
         rows = 2 * len(self.rounds)
         is_possible = {
-            "look_won": _is_money(self.look_won, (looks, len(LOOK_STAKES))),
+            "look_won": _is_money(self.look_won, (look_rows, len(LOOK_STAKES))),
             "look_powers": _are_powers(self.look_powers, self.look_won),
             "look_weights": (
-                looks % 2 == 0
+                look_rows % 2 == 0
                 and _are_small(self.look_weights)
                 and (self.look_weights >= 0.0).all()
             ),
-            "look_centres": self.look_centres.shape == (looks,) and _are_small(self.look_centres),
+            "look_centres": self.look_centres.shape == (look_rows,)
+            and _are_small(self.look_centres),
             "centred_won": _is_money(self.centred_won, (rows, len(RATES))),
             "centred_powers": _are_powers(self.centred_powers, self.centred_won),
             "levels": self.levels.shape == (rows,) and _are_small(self.levels),
@@ -226,14 +244,14 @@ class Singles:
                 raise ValueError(f"{name} of singles cannot be")
 
 
-def centred_sums(bets: CentredBets, rows: slice, risk: float, first: int = 0) -> Floats:
+def centred_sums(bets: CentredBets, rows: slice, risk: float, first_rate: int = 0) -> Floats:
     """The lower bounds of the sums of the means that centred bets are about, each at this risk.
 
     Args:
         bets: the bets.
         rows: which of them.
         risk: the risk of each bound.
-        first: the first rate that they bet with. The others' money is left out.
+        first_rate: the first rate that they bet with. The others' money is left out.
 
     >>> from decoupled.kernels.single_bets import bet_on_rounds
     >>> rounds = np.full((6, 1_000), 0.5)     # levels, and losses that were seen with certainty
@@ -243,10 +261,10 @@ def centred_sums(bets: CentredBets, rows: slice, risk: float, first: int = 0) ->
     >>> bool(500.0 < centred_sums(bets, slice(0, 1), 0.05)[0] < 600.0)
     True
     """
-    logs = log_money(bets.won[rows, first:], bets.powers[rows, first:])
-    rates = RATES[first:]
+    logs = log_money(bets.won[rows, first_rate:], bets.powers[rows, first_rate:])
+    rates = RATES[first_rate:]
     logs -= np.log(len(rates) / len(RATES))  # all began with the same
-    centres = bets.levels[rows, None] - bets.excesses[rows, first:]
+    centres = bets.levels[rows, None] - bets.excesses[rows, first_rate:]
     goals = np.full(len(logs), -np.log(risk))
     return root(rates, logs + rates * centres, np.ones(len(logs)), goals)
 

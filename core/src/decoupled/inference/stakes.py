@@ -57,9 +57,8 @@ def evidence(logs: Floats, sums: Floats | float = 0.0) -> Floats:
 
 
 def least_sum(logs: Floats, risk: Floats | float) -> Floats:
-    """The smallest sum of the means of z without enough evidence against it, for each row of logs.
-
-    It is a lower bound of that sum, at every moment at once, with probability 1 - risk.
+    """A lower bound of the sum of the means of z, for each row of logs, which holds at every moment
+    at once with probability 1 - risk: the smallest sum without enough evidence against it.
 
     >>> won = PRIOR * (1.0 + 0.5 * STAKES) ** 100    # a hundred rounds that were worth 1/2
     >>> bool(30.0 < least_sum(np.log(won)[None, :], 0.05)[0] < 50.0)

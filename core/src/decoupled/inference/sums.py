@@ -16,7 +16,17 @@ import numpy as np
 
 from ..base.arrays import Bools, Floats, Ints
 from ..base.packed import pack_floats, pack_ints, unpack_floats, unpack_ints
-from ..kernels import betting as at
+from ..kernels.betting import (
+    AGAINST,
+    COMMON,
+    COMPARABLE,
+    COMPARED,
+    MOMENTS,
+    OTHER,
+    OTHER_ROUNDS,
+    ROUNDS,
+    SEEN,
+)
 from .boundary import Interval
 from .missing import NOTHING_MISSING, Missing
 from .outs import Outs
@@ -24,10 +34,10 @@ from .pairs import Pairs
 from .singles import Singles
 
 # How many numbers there are of each kind: for an arm, and for all arms together.
-_MOMENTS = 16
+_MOMENTS = 4 * MOMENTS
 _COUNTS = 3
 _ROUNDS = 4
-_FLOW = 8
+_FLOW = 2 * MOMENTS
 LARGEST = 1e150  # its square is finite
 _HALF = 0.5
 _SHARE_OF_START = 0.9  # of the risk, for the arms of the start
@@ -60,8 +70,13 @@ class Observation(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """The interval that showed an arm to be worse than another, and after how many observations; 0
-    if that is not known.
+    """The interval that showed an arm to be worse than another.
+
+    Attributes:
+        estimate: the estimated difference of their losses.
+        low: the lower end.
+        high: the upper end.
+        at: after how many observations; 0 if that is not known.
     """
 
     estimate: float
@@ -88,53 +103,75 @@ class Best(NamedTuple):
 
 @dataclass(slots=True)
 class Sums:
-    """The sums of all arms, of what was exploited, and of pairs of arms."""
+    """The sums of all arms, of what was exploited, and of pairs of arms.
 
-    risk: float  # with which anything in a family may ever be wrong
-    drift: bool  # whether losses may drift
-    coupled: bool  # whether the arm exploited is the arm explored (the standard game)
-    # For each arm, four numbers each of the losses seen (`PLAIN`, unweighted); of weighted ones
-    # over the comparable rounds, those that could explore every arm there is now (`COMPARABLE`),
-    # and over the others (`OTHER`); and what the arm adds to the comparison with what was
-    # exploited, beyond what every arm has (`AGAINST`). The four are a sum of losses and of their
-    # squares, and the same of gains.
+    Moments are sums of losses and of their squares, and the same of gains; see
+    `decoupled.kernels.betting`.
+
+    Attributes:
+        risk: the probability with which anything in a family may ever be wrong.
+        drift: whether losses may drift.
+        coupled: whether the arm exploited is the arm explored (the standard game).
+        moments: for each arm, those of the losses seen (`PLAIN`, unweighted); of weighted ones over
+            the comparable rounds, those that could explore every arm there is now (`COMPARABLE`),
+            and over the others (`OTHER`); and what the arm adds to the comparison with what was
+            exploited, beyond what every arm has (`AGAINST`).
+        counts: for each arm, how many losses of it were seen (`SEEN`), how many of the observed
+            decisions exploited it (`USED`), and in how many rounds it could be explored, apart from
+            the comparable ones (`OTHER_ROUNDS`).
+        batch: for each arm, 0 if it was there from the start, b if it is of the b-th addition.
+        retired: whether each arm is retired.
+        rounds: the number of comparable rounds (`ROUNDS`), and of those that exploited an arm
+            (`COMPARED`); of all that did (`SERVED_ROUNDS`); and of those whose law was known
+            (`LAW_ROUNDS`).
+        flow: the part of `AGAINST` that is the same for every arm (`COMMON`); moments of the
+            estimated losses of the exploited arms (`SERVED`).
+        compared: how many ordered pairs of arms share the risk of each addition.
+        contenders: how many arms there were when the comparable rounds began.
+        pairs: what bets on pairs of arms have won.
+        singles: what bets on single means have won.
+        outs: what the bet of each arm against the leader has won.
+        out_at: after how many observations each arm was shown to be out by its own bet, in that
+            order.
+        settled: the pairs of which the first arm was shown to be worse, in that order, with what
+            showed it and when.
+        best: the arm that was last shown to be better than every other one there was. Without
+            drift nothing is noted here.
+        next_look: after how many observations to look for what `pairs` does not say by itself.
+        left_out: how many decisions are left out, because it is not known what they would have
+            shown.
+        missing: what is missing of each arm.
+        complete: how many observations there were before the first decision that was left out;
+            None if that is not known.
+        by_law: whether the law of the first round was known; None before it. Without drift, arms
+            are then judged by bets against the leader, and else by the losses seen.
+        width: the width of the range of losses, which is 1 without labels. They are mapped to
+            [0, 1] from a range around 1/2; only pairs of arms are compared by losses that are not
+            mapped.
+    """
+
+    risk: float
+    drift: bool
+    coupled: bool
     moments: Floats
-    # For each arm, how many losses of it were seen (`SEEN`), how many of the observed decisions
-    # exploited it (`USED`), and in how many rounds it could be explored, apart from the comparable
-    # ones (`OTHER_ROUNDS`).
     counts: Ints
-    batch: Ints  # 0 for an arm that was there from the start, b for one of the b-th addition
+    batch: Ints
     retired: Bools
-    # The number of comparable rounds (`ROUNDS`), and of those that exploited an arm (`COMPARED`);
-    # of all that did (`SERVED_ROUNDS`); and of those whose law was known (`LAW_ROUNDS`).
     rounds: Ints
-    # The part of `AGAINST` that is the same for every arm (`COMMON`); moments of the estimated
-    # losses of the exploited arms (`SERVED`).
     flow: Floats
-    compared: list[int]  # how many ordered pairs of arms share the risk of each addition
-    contenders: int  # how many arms there were when the comparable rounds began
+    compared: list[int]
+    contenders: int
     pairs: Pairs
     singles: Singles
     outs: Outs
-    # After how many observations each arm was shown to be out by its own bet, in that order.
     out_at: dict[int, int]
-    # The pairs of which the first arm was shown to be worse, in that order, with what showed it and
-    # when.
     settled: dict[tuple[int, int], Shown]
-    # The arm that was last shown to be better than every other one there was. Without drift nothing
-    # is noted here.
     best: "Best | None" = None
-    # After how many observations to look for what `pairs` does not say by itself.
     next_look: int = 0
-    left_out: int = 0  # decisions, because it is not known what they would have shown
-    missing: Missing = NOTHING_MISSING  # what of each arm
-    # How many observations there were before the first of these; None if that is not known.
+    left_out: int = 0
+    missing: Missing = NOTHING_MISSING
     complete: int | None = None
-    # Whether the law of the first round was known; None before it. Without drift, arms are then
-    # judged by bets against the leader, and else by the losses seen.
     by_law: bool | None = None
-    # Of the range of losses, which is 1 without labels. They are mapped to [0, 1] from a range
-    # around 1/2; only pairs of arms are compared by losses that are not mapped.
     width: float = 1.0
 
     @classmethod
@@ -183,7 +220,7 @@ class Sums:
         return mean if self.width == 1.0 else np.clip(0.5 + self.width * (mean - 0.5), 0.0, 1.0)
 
     def unmapped_difference(self, difference: Any) -> Any:
-        """The same for a difference of two means."""
+        """The difference of two means, given that of mapped losses."""
         return difference if self.width == 1.0 else np.clip(self.width * difference, -1.0, 1.0)
 
     @property
@@ -194,7 +231,7 @@ class Sums:
     @property
     def observed(self) -> int:
         """How many losses were seen."""
-        return int(self.counts[:, at.SEEN].sum())
+        return int(self.counts[:, SEEN].sum())
 
     @property
     def decided(self) -> int | None:
@@ -233,12 +270,12 @@ class Sums:
         """
         old_count = len(self.batch)
         batch = len(self.compared)
-        self.moments[:, at.OTHER : at.AGAINST] += self.moments[:, at.COMPARABLE : at.OTHER]
-        self.moments[:, at.COMPARABLE : at.OTHER] = 0.0
-        self.moments[:, at.AGAINST :] = 0.0
-        self.counts[:, at.OTHER_ROUNDS] += self.rounds[at.ROUNDS]
-        self.rounds[[at.ROUNDS, at.COMPARED]] = 0
-        self.flow[at.COMMON : at.COMMON + 4] = 0.0
+        self.moments[:, OTHER:AGAINST] += self.moments[:, COMPARABLE:OTHER]
+        self.moments[:, COMPARABLE:OTHER] = 0.0
+        self.moments[:, AGAINST:] = 0.0
+        self.counts[:, OTHER_ROUNDS] += self.rounds[ROUNDS]
+        self.rounds[[ROUNDS, COMPARED]] = 0
+        self.flow[COMMON : COMMON + MOMENTS] = 0.0
         self.moments = np.pad(self.moments, ((0, count), (0, 0)))
         self.counts = np.pad(self.counts, ((0, count), (0, 0)))
         self.batch = np.pad(self.batch, (0, count), constant_values=batch)
@@ -335,8 +372,9 @@ class Sums:
         risk = self.risk * share_of_batch(self.outs.epoch)
         if not self.drift:
             return 1.0 / risk
-        part = self.part_of_outs
-        return self.outs.contenders / (risk * part) if part > 0.0 else math.inf
+        if self.part_of_outs == 0.0:
+            return math.inf
+        return self.outs.contenders / (risk * self.part_of_outs)
 
     def later_batches(self, firsts: Ints, seconds: Ints | int) -> Ints:
         """The later addition of each two of these arms."""
@@ -364,10 +402,11 @@ class Sums:
         return _shares_in_batches(later, np.array(self.compared))
 
     def share_of_new_pairs(self) -> float:
-        """The same in a comparison that started again when arms were last added.
+        """The share of "the first arm is worse than the second" in a comparison that started again
+        when arms were last added.
 
-        It is that of `share_of_pairs` for a pair with an arm of the last addition, whose comparison
-        began then too.
+        A pair with an arm of the last addition has the same share in `share_of_pairs`: its
+        comparison began then too.
         """
         return share_of_batch(self.batches) / max(self.compared[-1], 1)
 
@@ -428,7 +467,7 @@ class Sums:
             "moments": (
                 self.moments.shape == (arms, _MOMENTS)
                 and _are_small(self.moments)
-                and (self.moments[:, : at.AGAINST] >= 0.0).all()
+                and (self.moments[:, :AGAINST] >= 0.0).all()
             ),
             "counts": self.counts.shape == (arms, _COUNTS) and _are_counts(self.counts),
             "rounds": self.rounds.shape == (_ROUNDS,) and _are_counts(self.rounds),
@@ -533,6 +572,7 @@ def _are_small(values: Floats) -> bool:
 
 
 def _are_counts(values: Ints) -> bool:
+    """Whether all are numbers of something that was counted."""
     return values.dtype == np.int64 and bool((values >= 0).all())
 
 
@@ -558,6 +598,7 @@ _WIDTHS = {"moments": _MOMENTS, "counts": _COUNTS}
 
 
 def _unpack(text: str, name: str) -> Any:
+    """The array with this name, as `Sums.to_dict` wrote it."""
     values = unpack_floats(text) if name in _FLOATS else unpack_ints(text)
     if name in _WIDTHS:
         return values.reshape(-1, _WIDTHS[name])

@@ -155,7 +155,7 @@ def verdict(
     out = tuple(arm_names[arm] for arm in comparison.live[comparison.is_out].tolist())
     sure = None
     if out:
-        sure = 1.0 - min(float(comparison.chances[comparison.is_out].max()), 1.0)
+        sure = 1.0 - min(float(comparison.risks[comparison.is_out].max()), 1.0)
     decided_at = comparison.shown_at or None
     judgement = Verdict(
         text="",
@@ -232,7 +232,7 @@ def _more_observations(sequences: Sequences, comparison: "Comparison", place: in
     is_rival = np.arange(len(comparison.live)) != place
     if comparison.basis == "stationary":
         is_rival &= ~comparison.is_out
-    factor = comparisons.times(
+    factor = comparisons.growth_until_shown(
         sequences.sums,
         comparison.live[is_rival],
         int(comparison.live[place]),
@@ -327,7 +327,7 @@ class Comparison:
 
     Attributes:
         live: the numbers of the arms that are not retired.
-        chances: that risk, for each of them.
+        risks: that risk, for each of them.
         is_out: which of them were shown to be worse, at the risk allowed.
         basis: what they are compared by.
         risk: the risk allowed.
@@ -338,7 +338,7 @@ class Comparison:
     """
 
     live: Ints
-    chances: Floats
+    risks: Floats
     is_out: Bools
     basis: Basis
     risk: float
@@ -368,9 +368,9 @@ def _compare_as_settled(sums: Sums) -> Comparison:
     basis = comparisons.basis_of(sums, drift=sums.drift)
     live = np.array(sums.live, np.int64)
     if basis == "stationary":
-        chances = comparisons.chances(sums, live, basis)
+        risks = comparisons.risks_now(sums, live, basis)
     else:
-        chances = comparisons.settled_chances(sums, live)
+        risks = comparisons.risks_as_settled(sums, live)
     out_since = sums.out_since
     is_out = np.isin(live, list(out_since))
     shown_at = 0 if 0 in out_since.values() else max(out_since.values(), default=0)
@@ -378,10 +378,10 @@ def _compare_as_settled(sums: Sums) -> Comparison:
     if decided is not None and sums.best is not None:
         shown_at = sums.best.at
         is_out = live != decided
-        chances = _own_chances(sums, live, decided, basis)
+        risks = _own_risks(sums, live, decided, basis)
     return Comparison(
         live=live,
-        chances=chances,
+        risks=risks,
         is_out=is_out,
         basis=basis,
         risk=sums.risk,
@@ -394,19 +394,19 @@ def _compare_now(sums: Sums, risk: float, *, drift: bool) -> Comparison:
     """Compare all arms by the evidence of now alone."""
     basis = comparisons.basis_of(sums, drift=drift)
     live = np.array(sums.live, np.int64)
-    chances = comparisons.chances(sums, live, basis)
-    is_out = chances <= risk
+    risks = comparisons.risks_now(sums, live, basis)
+    is_out = risks <= risk
     decided = None
     for candidate in _candidates(sums, live, is_out, basis):
-        own_chances = chances
+        own_risks = risks
         if basis != "stationary":
-            own_chances = _own_chances(sums, live, candidate, basis)
-        if (own_chances[live != candidate] <= risk).all():
-            chances = own_chances
+            own_risks = _own_risks(sums, live, candidate, basis)
+        if (own_risks[live != candidate] <= risk).all():
+            risks = own_risks
             decided = candidate
             is_out = live != candidate
     return Comparison(
-        live=live, chances=chances, is_out=is_out, basis=basis, risk=risk, decided=decided
+        live=live, risks=risks, is_out=is_out, basis=basis, risk=risk, decided=decided
     )
 
 
@@ -420,12 +420,12 @@ def _candidates(sums: Sums, live: Ints, is_out: Bools, basis: Basis) -> list[int
     return [int(live[comparisons.leader(sums, live, basis)])]
 
 
-def _own_chances(sums: Sums, live: Ints, best: int, basis: Basis) -> Floats:
+def _own_risks(sums: Sums, live: Ints, best: int, basis: Basis) -> Floats:
     """For each arm, the smallest risk at which it is shown now to be worse than the best one."""
-    chances = np.ones(len(live))
+    risks = np.ones(len(live))
     is_other = live != best
-    chances[is_other] = comparisons.own_risks(sums, live[is_other], best, basis)
-    return chances
+    risks[is_other] = comparisons.own_risks(sums, live[is_other], best, basis)
+    return risks
 
 
 def is_beaten(sequences: Sequences, arm: int, risk: float, *, drift: bool) -> bool:
@@ -436,7 +436,7 @@ def is_beaten(sequences: Sequences, arm: int, risk: float, *, drift: bool) -> bo
         return False
     sums = sequences.sums
     basis = comparisons.basis_of(sums, drift=drift)
-    return comparisons.chance_of(sums, arm, basis) <= risk
+    return comparisons.risk_of_arm(sums, arm, basis) <= risk
 
 
 def best_looking(sequences: Sequences, *, drift: bool | None = None) -> int | None:

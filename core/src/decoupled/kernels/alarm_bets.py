@@ -47,10 +47,10 @@ def bet_since(
     """Add a round that could explore the decided arm; return the mean of the sums over rivals."""
     take_levels(standing, seen.numbers[n, RHO])
     total = 0.0
-    mine = standing.chances[decided]
+    chance_of_decided = standing.chances[decided]
     for place in range(len(alarm.rivals)):
         rival = alarm.rivals[place]
-        is_compared = mine > 0.0 and standing.chances[rival] > 0.0
+        is_compared = chance_of_decided > 0.0 and standing.chances[rival] > 0.0
         z = _gain(seen, standing, decided, rival, n) if is_compared else 0.0
         for k in range(len(alarm.stakes)):
             if is_compared:

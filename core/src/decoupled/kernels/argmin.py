@@ -59,10 +59,8 @@ def sample_mean(loss_sum: float, count: float) -> float:
 
 @compiled
 def find_lowest(state: State, row: int) -> None:
-    """Store the lowest value of a row, the first arm that has it, and how many arms have it.
-
-    It stores them in the scalars `LOWEST_SCALARS`, which come first among the policy's own in its
-    `Layout`.
+    """Store the lowest value of a row, the first arm that has it, and how many arms have it in the
+    scalars `LOWEST_SCALARS`, which come first among the policy's own in its `Layout`.
 
     Args:
         state: the state.

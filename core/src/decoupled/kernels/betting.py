@@ -1,6 +1,5 @@
-"""Add observations to the sums of confidence sequences.
-
-These are the moments of each arm, and what bets on arms have won.
+"""Add observations to the sums of confidence sequences: to the moments of each arm, and to what
+bets on arms have won.
 
 `decoupled.inference.sums` says what the moments are.
 """
@@ -30,20 +29,27 @@ from .out_bets import OutTotals, bet_against_leader
 from .pair_bets import PairTotals, bet_on_pairs
 from .single_bets import SingleTotals, bet_on_singles
 
-# The first columns of the moments of an arm, each with the three after it: a sum of losses and of
-# their squares, then the same of gains.
-PLAIN = 0
-COMPARABLE = 4
-OTHER = 8
-AGAINST = 12
+# The columns of one kind of moments: a sum of losses and of their squares, and the same of gains,
+# which are 1 minus a loss. Of a difference, these are that difference and its opposite.
+TOTAL, SQUARES, OPPOSITE, OPPOSITE_SQUARES = range(4)
+MOMENTS = 4
+# The kinds of moments of an arm, and those of all arms, by their first column.
+PLAIN, COMPARABLE, OTHER, AGAINST = range(0, 4 * MOMENTS, MOMENTS)
+COMMON, SERVED = range(0, 2 * MOMENTS, MOMENTS)
+# What is counted of each arm, and of all.
 SEEN, USED, OTHER_ROUNDS = range(3)
 ROUNDS, COMPARED, SERVED_ROUNDS, LAW_ROUNDS = range(4)
-COMMON = 0
-SERVED = 4
 
 
 class ArmTotals(NamedTuple):
-    """The sums of each arm, and those of all: counts of rounds, and what was exploited."""
+    """The sums of each arm, and those of all; `decoupled.inference.sums.Sums` says what each is.
+
+    Attributes:
+        moments: the moments of each arm: `PLAIN`, `COMPARABLE`, `OTHER` and `AGAINST`.
+        counts: the counts of each arm: `SEEN`, `USED` and `OTHER_ROUNDS`.
+        rounds: how many rounds there were: `ROUNDS`, `COMPARED`, `SERVED_ROUNDS` and `LAW_ROUNDS`.
+        flow: the moments of all arms: `COMMON` and `SERVED`.
+    """
 
     moments: Floats
     counts: Ints
@@ -105,11 +111,12 @@ def _take_chances(seen: Observed, outs: OutTotals, standing: Standing, n: int) -
 
 
 @compiled
-def _add(moments: Floats, at: int, loss: float, gain: float) -> None:
-    moments[at] += loss
-    moments[at + 1] += loss * loss
-    moments[at + 2] += gain
-    moments[at + 3] += gain * gain
+def _add(moments: Floats, kind: int, loss: float, gain: float) -> None:
+    """Add a loss and its opposite to one kind of moments."""
+    moments[kind + TOTAL] += loss
+    moments[kind + SQUARES] += loss * loss
+    moments[kind + OPPOSITE] += gain
+    moments[kind + OPPOSITE_SQUARES] += gain * gain
 
 
 @compiled
@@ -117,10 +124,10 @@ def _correct_difference(
     moments: Floats, above: float, below: float, new_above: float, new_below: float
 ) -> None:
     """Replace what an arm had in the common comparison with what was exploited by its own."""
-    moments[AGAINST] += new_above - above
-    moments[AGAINST + 1] += new_above * new_above - above * above
-    moments[AGAINST + 2] += new_below - below
-    moments[AGAINST + 3] += new_below * new_below - below * below
+    moments[AGAINST + TOTAL] += new_above - above
+    moments[AGAINST + SQUARES] += new_above * new_above - above * above
+    moments[AGAINST + OPPOSITE] += new_below - below
+    moments[AGAINST + OPPOSITE_SQUARES] += new_below * new_below - below * below
 
 
 @compiled
@@ -144,10 +151,12 @@ def _add_to_arms(seen: Observed, arms: ArmTotals, n: int) -> None:
     if row[SERVES] == 0:
         return
     # The loss and the gain of the exploited arm: each is unbiased, and 0 or more.
-    served_loss, served_gain = loss, gain
+    served_loss = loss
+    served_gain = gain
     if row[COUPLED] == 0:
-        same = weight if exploit == explore else 0.0
-        served_loss, served_gain = same * loss, same * gain
+        served_weight = weight if exploit == explore else 0.0
+        served_loss = served_weight * loss
+        served_gain = served_weight * gain
     arms.rounds[SERVED_ROUNDS] += 1
     _add(arms.flow, SERVED, served_loss, served_gain)
     if not (is_whole and row[WEIGHTED] == 1):
@@ -157,12 +166,12 @@ def _add_to_arms(seen: Observed, arms: ArmTotals, n: int) -> None:
     # same for all arms but the explored arm and the exploited one, so only those two keep a
     # difference from the common sum.
     arms.rounds[COMPARED] += 1
-    above, below = served_gain - 1.0, served_loss - 1.0
+    above = served_gain - 1.0
+    below = served_loss - 1.0
     _add(arms.flow, COMMON, above, below)
     if row[COUPLED] == 0:
-        _correct_difference(
-            arms.moments[exploit], above, below, 0.0, 0.0
-        )  # an arm and itself do not differ
+        # An arm and itself do not differ.
+        _correct_difference(arms.moments[exploit], above, below, 0.0, 0.0)
     if row[COUPLED] == 1 or exploit != explore:
         _correct_difference(
             arms.moments[explore], above, below, above + weight * loss, below + weight * gain

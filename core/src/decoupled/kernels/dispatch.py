@@ -167,6 +167,7 @@ def _decide(params: Any, state: Any, stream: Any) -> Any:
 
 @overload(update)
 def _update(params: Any, state: Any, arm: Any, weight: Any, loss: Any) -> Any:
+    """`update` in compiled code: count the observation, and learn from it, forget or restart."""
     derive, _, learn = _functions[params.instance_class]
 
     def implementation(params: Any, state: Any, arm: Any, weight: Any, loss: Any) -> Any:
@@ -194,7 +195,9 @@ class Entries(NamedTuple):
 
 
 class Calls(NamedTuple):
-    """The same for one learner, whose arrays stay where they are: only what changes is given."""
+    """The entry points of one learner, whose arrays stay where they are: only what changes is
+    given.
+    """
 
     init: Callable[[], None]
     decide: Callable[[], tuple[int, int, float, float]]
@@ -463,6 +466,7 @@ def _clear_feedback(feedback: Any) -> Any:
 def _send_feedback(
     feedback: Any, params: Any, state: Any, t: Any, arm: Any, weight: Any, loss: Any
 ) -> Any:
+    """`send_feedback` in compiled code, by the type of the feedback."""
     function = _compiled_feedbacks[feedback.instance_class].send
 
     def implementation(

@@ -127,8 +127,8 @@ def _from_dispatcher(dispatcher: Any) -> LazyKernel:
 def _by_name(module: str, name: str) -> Any:
     """What a module holds under a qualified name; None if there is nothing."""
     held: Any = sys.modules.get(module)
-    for part in name.split("."):
-        held = getattr(held, part, None)
+    for attribute in name.split("."):
+        held = getattr(held, attribute, None)
     return held
 
 
@@ -149,9 +149,8 @@ UNUSED_FOR = 30 * 24 * 3600.0  # seconds after which the cache folder of another
 
 @cache
 def cache_folder() -> str | None:
-    """The folder for machine code, or None if none is writable or files cannot be locked.
-
-    It is in `NUMBA_CACHE_DIR` or the user's cache folder.
+    """The folder for machine code, in `NUMBA_CACHE_DIR` or the user's cache folder; None if none is
+    writable or files cannot be locked.
     """
     if fcntl is None:
         return None
@@ -185,6 +184,7 @@ def _sweep(root: Path) -> None:
 
 @contextmanager
 def _cache_directory(folder: str) -> Iterator[None]:
+    """Let Numba cache what is decorated in the block in this folder."""
     # Numba reads the setting when a function is decorated. The lock keeps another thread from
     # restoring it too soon.
     settings = numba().config

@@ -164,6 +164,7 @@ def pinned(params: Any, values: tuple[float, ...]) -> Any:
 
 @overload(pinned)
 def _pinned(params: Any, values: Any) -> Any:
+    """`pinned` in compiled code: the common value of each field that has one."""
     # Numba needs a call with one argument for each field, so the source is generated.
     fields = [
         f"values[{i}] if values[{i}] == values[{i}] else params[{i}]"

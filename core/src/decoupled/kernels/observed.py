@@ -6,26 +6,66 @@ from ..base.arrays import Floats, Ints
 from .jit import compiled
 from .stakes import LEAST_LEVEL, MOST_LEVEL
 
-# The columns of `Observed.rows` and `Observed.numbers`.
-EXPLORE, EXPLOIT, LAW, WEIGHTED, WHOLE, SERVES, COUPLED = range(7)
-WEIGHT, LOSS, SHARE, WIDTH, EXPECTED, LABEL, RHO = range(7)
-
-# Round the level, to which the expected loss of an unlabelled answer is clipped.
+# How far round the level, to which the expected loss of an unlabelled answer is clipped.
 BAND = 0.08
+
+
+class ObservedRow(NamedTuple):
+    """A row of `Observed.rows`.
+
+    Attributes:
+        explore: the explored arm.
+        exploit: the exploited arm; -1 if there is none.
+        law: the row in `Observed.laws`; -1 if there is none.
+        is_weighted: whether the weight is known.
+        is_whole: whether the weight is known and the round could explore every arm.
+        serves: whether the round counts for what was exploited.
+        is_coupled: whether the game is the standard one.
+    """
+
+    explore: int
+    exploit: int
+    law: int
+    is_weighted: bool
+    is_whole: bool
+    serves: bool
+    is_coupled: bool
+
+
+class ObservedNumbers(NamedTuple):
+    """A row of `Observed.numbers`.
+
+    Attributes:
+        weight: 1 / propensity, or an estimate of it; 0 if it is not known.
+        loss: the loss, in [0, 1].
+        share: the share of their money that arms bet in a round without a law; 0 if it has one.
+        width: the width of the range of losses, which is 1 without labels.
+        expected: the loss that was expected of the answer, see `decoupled.learner.labels`; without
+            labels the loss.
+        label: the label, NaN if there is none; without labels the loss.
+        rho: the probability with which a label was wanted; 1 without labels.
+    """
+
+    weight: float
+    loss: float
+    share: float
+    width: float
+    expected: float
+    label: float
+    rho: float
+
+
+# The columns of `Observed.rows` and `Observed.numbers`, in the order of these fields.
+EXPLORE, EXPLOIT, LAW, WEIGHTED, WHOLE, SERVES, COUPLED = range(len(ObservedRow._fields))
+WEIGHT, LOSS, SHARE, WIDTH, EXPECTED, LABEL, RHO = range(len(ObservedNumbers._fields))
 
 
 class Observed(NamedTuple):
     """Observations in their order.
 
     Attributes:
-        rows: the explored arm, the exploited one or -1, the row in `laws` or -1, and whether the
-            weight is known, the round could explore every arm, it counts for what was exploited,
-            and the game is the standard one.
-        numbers: the weight; the loss in [0, 1]; the share of their money that arms bet in a round
-            without a law, 0 if it has one; the width of the range of losses, which is 1 without
-            labels; the loss that was expected of the answer, the label or NaN, and the probability
-            with which one was wanted, see `decoupled.learner.labels`. Without labels these are the
-            loss, the loss and 1.
+        rows: an `ObservedRow` of each.
+        numbers: the `ObservedNumbers` of each.
         laws: laws of exploration, by arm. With a share above 0, what is not 0 there could be
             explored.
     """

@@ -66,12 +66,12 @@ def bet_against_leader(seen: Observed, outs: OutTotals, standing: Standing, n: i
     if explored != leader:
         _bet_by_law(seen, outs, standing, n, explored, leader, 1.0)
         return _mark_out(outs, explored)
-    enough = False
+    has_won = False
     for arm in range(len(outs.money)):
         if arm != leader and standing.chances[arm] > 0.0:
             _bet_by_law(seen, outs, standing, n, arm, leader, -1.0)
-            enough |= outs.marks[arm] == CONTENDS and outs.money[arm] >= outs.goal[0]
-    return enough and _mark_all(outs)
+            has_won |= outs.marks[arm] == CONTENDS and outs.money[arm] >= outs.goal[0]
+    return has_won and _mark_all(outs)
 
 
 @compiled
@@ -111,7 +111,7 @@ def _bet_by_law(
 def _bet_by_weight(
     seen: Observed, outs: OutTotals, standing: Standing, n: int, leader: int
 ) -> bool:
-    """The same in a round of which only the weight is known."""
+    """Let every arm but the leader bet in a round of which only the weight is known."""
     explored = seen.rows[n, EXPLORE]
     weight = seen.numbers[n, WEIGHT]
     loss = seen.numbers[n, LOSS]
@@ -149,10 +149,10 @@ def _mark_all(outs: OutTotals) -> bool:
         for arm in range(len(outs.money)):
             if outs.live[arm] == 1 and outs.marks[arm] == CONTENDS and outs.money[arm] < goal:
                 lacking += goal - outs.money[arm]
-    found = False
+    is_any_marked = False
     for arm in range(len(outs.money)):
         contends = outs.live[arm] == 1 and outs.marks[arm] == CONTENDS
         if contends and outs.money[arm] >= goal + lacking:
             outs.marks[arm] = REACHED_OUT
-            found = True
-    return found
+            is_any_marked = True
+    return is_any_marked

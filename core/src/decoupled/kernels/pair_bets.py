@@ -86,7 +86,7 @@ def bet_on_pairs(seen: Observed, pairs: PairTotals, standing: Standing, n: int) 
 @compiled
 def _take_slots(pairs: PairTotals, standing: Standing, arm: int) -> int:
     """Take how the arm of each slot stands; return the slot of one arm, -1 if it has none."""
-    found = -1
+    explored_slot = -1
     for slot in range(len(pairs.owners)):
         owner = pairs.owners[slot]
         if owner < 0:
@@ -97,8 +97,8 @@ def _take_slots(pairs: PairTotals, standing: Standing, arm: int) -> int:
         pairs.as_worse[slot] = standing.as_worse[owner]
         pairs.as_better[slot] = standing.as_better[owner]
         if owner == arm and standing.chances[owner] > 0.0:
-            found = slot
-    return found
+            explored_slot = slot
+    return explored_slot
 
 
 @compiled
@@ -107,10 +107,10 @@ def _add_weights(pairs: PairTotals, rho: float) -> None:
     explore.
     """
     slots = len(pairs.owners)
-    for one in range(slots):
-        for two in range(slots):
-            pairs.weights[one, two] += rho * _slot_weight(pairs, one, two)
-        pairs.weights[one, one] = 0.0
+    for worse in range(slots):
+        for better in range(slots):
+            pairs.weights[worse, better] += rho * _slot_weight(pairs, worse, better)
+        pairs.weights[worse, worse] = 0.0
 
 
 @compiled
@@ -131,7 +131,7 @@ def _bet_by_law(
     """Bet on the pairs of the explored arm in a round whose law is known."""
     arm = pairs.owners[explored]
     chance = pairs.chances[explored]
-    enough = False
+    has_won = False
     for slot in range(len(pairs.owners)):
         if slot != explored and pairs.chances[slot] > 0.0:
             level = standing.levels[level_arm(standing, arm, pairs.owners[slot])]
@@ -140,9 +140,9 @@ def _bet_by_law(
             opposite = -_slot_weight(pairs, slot, explored) * above
             pairs.gains[explored, slot] += gain
             pairs.gains[slot, explored] += opposite
-            enough |= _bet(pairs, explored, slot, gain)
-            enough |= _bet(pairs, slot, explored, opposite)
-    return enough
+            has_won |= _bet(pairs, explored, slot, gain)
+            has_won |= _bet(pairs, slot, explored, opposite)
+    return has_won
 
 
 @compiled
@@ -158,7 +158,7 @@ def _bet_by_weight(
     width = seen.numbers[n, WIDTH]
     estimate = 0.5 + width * (loss - 0.5)
     arm = pairs.owners[explored]
-    enough = False
+    has_won = False
     for k in range(len(pairs.stakes)):
         pairs.factors[k] = 1.0 / (1.0 - share * pairs.stakes[k])
     for slot in range(len(pairs.owners)):
@@ -167,20 +167,20 @@ def _bet_by_weight(
             gain = share / width * weight * (estimate - level)
             pairs.gains[explored, slot] += gain
             pairs.gains[slot, explored] -= gain
-            enough |= _bet(pairs, explored, slot, share * (weight * loss - 1.0))
-            enough |= _bet(pairs, slot, explored, share * (weight * (1.0 - loss) - 1.0))
-    return enough
+            has_won |= _bet(pairs, explored, slot, share * (weight * loss - 1.0))
+            has_won |= _bet(pairs, slot, explored, share * (weight * (1.0 - loss) - 1.0))
+    return has_won
 
 
 @compiled
 def _charge_all(pairs: PairTotals, share: float, weight: float) -> None:
     """Let every pair pay its stake: a factor that all have in common, so it is kept once."""
     pairs.common[len(pairs.stakes)] += weight
-    small = False
+    is_small = False
     for k in range(len(pairs.stakes)):
         pairs.common[k] *= 1.0 - share * pairs.stakes[k]
-        small |= pairs.common[k] < LEAST_COMMON
-    if small:
+        is_small |= pairs.common[k] < LEAST_COMMON
+    if is_small:
         for k in range(len(pairs.stakes)):
             for row in range(len(pairs.won)):
                 multiply(pairs.won, pairs.powers, row, k, pairs.common[k])
@@ -189,21 +189,21 @@ def _charge_all(pairs: PairTotals, share: float, weight: float) -> None:
 
 @compiled
 def _charge_explorable(pairs: PairTotals, share: float, weight: float) -> None:
-    """The same for the pairs that could be explored in this round."""
+    """Let every pair that could be explored in this round pay its stake."""
     slots = len(pairs.owners)
-    for one in range(slots):
-        for two in range(slots):
-            if one != two and pairs.chances[one] > 0.0 and pairs.chances[two] > 0.0:
-                pairs.weights[one, two] += weight
+    for worse in range(slots):
+        for better in range(slots):
+            if worse != better and pairs.chances[worse] > 0.0 and pairs.chances[better] > 0.0:
+                pairs.weights[worse, better] += weight
                 for k in range(len(pairs.stakes)):
                     factor = 1.0 - share * pairs.stakes[k]
-                    multiply(pairs.won, pairs.powers, one * slots + two, k, factor)
+                    multiply(pairs.won, pairs.powers, worse * slots + better, k, factor)
 
 
 @compiled
-def _bet(pairs: PairTotals, one: int, two: int, gain: float) -> bool:
-    """Bet that arm `one` is worse than arm `two`; whether that has now won enough."""
-    row = one * len(pairs.owners) + two
+def _bet(pairs: PairTotals, worse: int, better: int, gain: float) -> bool:
+    """Bet that one slot's arm is worse than another's; whether that has now won enough."""
+    row = worse * len(pairs.owners) + better
     total = 0.0
     for k in range(len(pairs.stakes)):
         factor = (1.0 + pairs.stakes[k] * gain) * pairs.factors[k]
@@ -213,8 +213,8 @@ def _bet(pairs: PairTotals, one: int, two: int, gain: float) -> bool:
             total += pairs.won[row, k] * pairs.common[k]
         elif power > 0:
             total = math.inf
-    goal = pairs.goals[one, two]
+    goal = pairs.goals[worse, better]
     if total < goal or goal == math.inf:
         return False
-    pairs.goals[one, two] = REACHED
+    pairs.goals[worse, better] = REACHED
     return True

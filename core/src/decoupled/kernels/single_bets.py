@@ -87,7 +87,13 @@ class CentredBets(NamedTuple):
 
 
 class SingleTotals(NamedTuple):
-    """All of them, and whether each arm is not retired."""
+    """All bets on single means.
+
+    Attributes:
+        looks: the bets on the mean of each arm over the rounds that looked at it.
+        centred: the bets on what was exploited, and on each arm compared with it.
+        live: 1 for each arm that is not retired, else 0.
+    """
 
     looks: LookBets
     centred: CentredBets
@@ -153,13 +159,14 @@ def _bet_on_look(
         above: how far the loss lies above the level, times `rho`.
         rho: the probability of a label.
     """
-    row = 2 * arm
-    bet(looks.won, looks.powers, LOOK_STAKES, row, as_worse * above)
-    bet(looks.won, looks.powers, LOOK_STAKES, row + 1, -as_better * above)
-    looks.weights[row] += rho * as_worse
-    looks.weights[row + 1] += rho * as_better
-    looks.centres[row] += rho * as_worse * level
-    looks.centres[row + 1] += rho * as_better * level
+    row_of_low = 2 * arm
+    row_of_high = row_of_low + 1
+    bet(looks.won, looks.powers, LOOK_STAKES, row_of_low, as_worse * above)
+    bet(looks.won, looks.powers, LOOK_STAKES, row_of_high, -as_better * above)
+    looks.weights[row_of_low] += rho * as_worse
+    looks.weights[row_of_high] += rho * as_better
+    looks.centres[row_of_low] += rho * as_worse * level
+    looks.centres[row_of_high] += rho * as_better * level
 
 
 @compiled
@@ -213,11 +220,14 @@ def _bet_on_served(seen: Observed, centred: CentredBets, standing: Standing, n: 
         weight = _weight_of(seen, chance, n)
     centred.rounds[0] += 1
     inverse = _inverse(chance)
-    other = 1.0 - level
+    opposite = 1.0 - level
     row_of_low = SERVED_ROWS
-    _bet_centred(centred, row_of_low, 0, level, level, level * inverse, weight, loss, level)
+    row_of_high = SERVED_ROWS + 1
+    reach = level * inverse
+    opposite_reach = opposite * inverse
+    _bet_centred(centred, row_of_low, 0, level, level, reach, weight, loss, level)
     _bet_centred(
-        centred, row_of_low + 1, 0, other, other, other * inverse, weight, 1.0 - loss, other
+        centred, row_of_high, 0, opposite, opposite, opposite_reach, weight, 1.0 - loss, opposite
     )
 
 
@@ -234,8 +244,8 @@ def _bet_against_served(seen: Observed, singles: SingleTotals, standing: Standin
     explored = row[EXPLORE]
     centred = singles.centred
     loss = seen.numbers[n, LOSS]
-    beside = _unit_level(seen, standing, served, n)
-    of_served = _inverse(served_chance)
+    served_level = _unit_level(seen, standing, served, n)
+    served_inverse = _inverse(served_chance)
     for arm in range(len(centred.rounds) - 1):
         if singles.live[arm] == 0:
             continue
@@ -247,7 +257,8 @@ def _bet_against_served(seen: Observed, singles: SingleTotals, standing: Standin
             continue
         level = _unit_level(seen, standing, arm, n)
         weight = 0.0
-        gain = guess = 0.0
+        gain = 0.0
+        guess = 0.0
         if explored == arm:
             weight = _weight_of(seen, chance, n)
             gain = loss
@@ -255,21 +266,31 @@ def _bet_against_served(seen: Observed, singles: SingleTotals, standing: Standin
         elif explored == served:
             weight = _weight_of(seen, served_chance, n)
             gain = 1.0 - loss
-            guess = 1.0 - beside
-        base = level + 1.0 - beside
-        of_arm = _inverse(chance)
-        reach = max(level * of_arm, (1.0 - beside) * of_served)
-        other_reach = max((1.0 - level) * of_arm, beside * of_served)
-        at = FIRST_ARM_ROW + 2 * arm
-        first = FIRST_RATE_OF_ARMS
-        _bet_centred(centred, at, first, level - beside, base, reach, weight, gain, guess)
+            guess = 1.0 - served_level
+        base = level + 1.0 - served_level
+        inverse = _inverse(chance)
+        reach = max(level * inverse, (1.0 - served_level) * served_inverse)
+        opposite_reach = max((1.0 - level) * inverse, served_level * served_inverse)
+        row_of_low = FIRST_ARM_ROW + 2 * arm
+        row_of_high = row_of_low + 1
         _bet_centred(
             centred,
-            at + 1,
-            first,
-            beside - level,
+            row_of_low,
+            FIRST_RATE_OF_ARMS,
+            level - served_level,
+            base,
+            reach,
+            weight,
+            gain,
+            guess,
+        )
+        _bet_centred(
+            centred,
+            row_of_high,
+            FIRST_RATE_OF_ARMS,
+            served_level - level,
             2.0 - base,
-            other_reach,
+            opposite_reach,
             weight,
             1.0 - gain,
             1.0 - guess,
@@ -280,7 +301,7 @@ def _bet_against_served(seen: Observed, singles: SingleTotals, standing: Standin
 def _bet_centred(
     centred: CentredBets,
     row: int,
-    first: int,
+    first_rate: int,
     level: float,
     base: float,
     reach: float,
@@ -296,7 +317,7 @@ def _bet_centred(
     Args:
         centred: the bets.
         row: the row of the bet.
-        first: the first rate that bets.
+        first_rate: the first rate that bets.
         level: what the mean is compared with.
         base: how far the estimate falls below the level if nothing is seen and it is not centred.
         reach: how far it may fall if it is centred; infinite if that is not known.
@@ -306,7 +327,7 @@ def _bet_centred(
     """
     centred.levels[row] += level
     scale = 1.0 / (reach - base) if reach > base else 0.0
-    for k in range(first, len(RATES)):
+    for k in range(first_rate, len(RATES)):
         limit = LIMITS[k]
         if reach <= limit:
             if weight == 0.0:  # the round is worth nothing to this rate, and to all smaller ones

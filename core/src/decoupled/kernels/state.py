@@ -91,9 +91,8 @@ class State(NamedTuple):
 
 
 class Forgets(NamedTuple):
-    """How a policy forgets.
-
-    It is data, which a state holds; `dispatch.update` does it, for every policy alike.
+    """How a policy forgets, as data that a state holds; `dispatch.update` forgets, for every policy
+    alike.
 
     Attributes:
         period: after how many observations everything is forgotten; 0 for never.

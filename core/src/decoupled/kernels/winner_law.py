@@ -79,6 +79,7 @@ def survival(excess: float, alpha: float, frechet: bool) -> float:
 def _add_law(
     shifts: Floats, alpha: float, frechet: bool, nodes: Grid, hazards: Floats, law: Floats
 ) -> None:
+    """Add the integral over all nodes to the law: the chance of each arm to win."""
     for node in range(len(nodes.above)):
         share = nodes.weights[node] * fill_hazards(
             nodes.above[node], shifts, alpha, frechet, hazards
@@ -160,26 +161,28 @@ def smallest_beta_law(a: Floats, b: Floats) -> Floats:
 
 def _integrate(integrand: Callable[[Floats], Floats], edges: Floats, tolerance: float) -> Floats:
     """Integrate a vector of functions, halving panels until that no longer changes them."""
-    low, high = edges[:-1], edges[1:]
+    low = edges[:-1]
+    high = edges[1:]
     whole_panels = _panels(integrand, low, high)
     integral: Floats = np.zeros(whole_panels.shape[1])
     for _ in range(_MOST_HALVINGS):
         middle = 0.5 * (low + high)
-        left_halves, right_halves = (
-            _panels(integrand, low, middle),
-            _panels(integrand, middle, high),
-        )
-        rough = np.abs(left_halves + right_halves - whole_panels).max(axis=1) > tolerance
-        integral += (left_halves + right_halves)[~rough].sum(axis=0)
-        low, high = np.append(low[rough], middle[rough]), np.append(middle[rough], high[rough])
-        whole_panels = np.concatenate((left_halves[rough], right_halves[rough]))
-        if not rough.any():
+        left_halves = _panels(integrand, low, middle)
+        right_halves = _panels(integrand, middle, high)
+        is_rough = np.abs(left_halves + right_halves - whole_panels).max(axis=1) > tolerance
+        integral += (left_halves + right_halves)[~is_rough].sum(axis=0)
+        rough_middle = middle[is_rough]
+        low = np.append(low[is_rough], rough_middle)
+        high = np.append(rough_middle, high[is_rough])
+        whole_panels = np.concatenate((left_halves[is_rough], right_halves[is_rough]))
+        if not is_rough.any():
             break
     integral += whole_panels.sum(axis=0)
     return integral
 
 
 def _panels(integrand: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
+    """The integral over each panel from `low` to `high`, by one quadrature."""
     half = 0.5 * (high - low)
     values = integrand(low[:, None] + half[:, None] * (1.0 + _NODES))
     integral: Floats = np.einsum("pna,n,p->pa", values, _NODE_WEIGHTS, half)

@@ -112,6 +112,7 @@ class ArmNames:
 
 
 def _checked(arms: Arms) -> Sequence[Arm]:
+    """The names of arms that a user gave, in a list or as a number; an error if they are none."""
     if isinstance(arms, (str, bytes, bool)):
         raise ArmError(
             f"arms = {arms!r}: must be a number or a list of names; put the names in a list"

@@ -300,6 +300,7 @@ class Meter:
         return self._turns.run(self._decide, learner, _checked_available(learner, available))
 
     def _decide(self, learner: "Learner", available: list[Arm] | None) -> Decision | Served:
+        """Decide, or serve an arm without exploring if a limit is reached."""
         now = self._clock()
         share = self.share(learner)
         limit = self.limit(learner.arms if available is None else available, now, share)
@@ -429,6 +430,7 @@ class Meter:
         price: Decimal | None,
         declared: float | None,
     ) -> None:
+        """Replace the declared price of a look by what it cost."""
         key = look.id if isinstance(look, Decision) else look
         aside = key if isinstance(key, Aside) else self._asides.pop(key, None)
         if aside is None or price is None:
@@ -525,6 +527,7 @@ class Meter:
         return self._turns.run(self._used, now, learner)
 
     def _used(self, now: float, learner: "Learner | None") -> dict[str, float]:
+        """What counts against each limit at a time, by its name."""
         budget = self.budget
         used = dict[str, float]()
         if self.share() is not None:

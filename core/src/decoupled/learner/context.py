@@ -70,6 +70,9 @@ class Encoder:
         return self._place(segment, new=new), numbers
 
     def _place(self, segment: Segment, *, new: bool) -> int:
+        """The place of a segment, which it gets now if it may be `new`; of those without room, the
+        last.
+        """
         place = self._places.get(segment)
         if place is None:
             place = len(self.segments)
@@ -210,9 +213,10 @@ class Contexts:
     def copy_context(self, places: Ints, state: State) -> None:
         """Put the context at hand into the state of a copy with some of the arms only."""
         _given(self.policy, state)[:] = self._given
-        for mine, row in zip(self._advice, _advice_rows(self.policy, state), strict=True):
-            among = mine[places]
-            row[:] = among / among.sum() if among.sum() > 0.0 else 0.0
+        for law, row in zip(self._advice, _advice_rows(self.policy, state), strict=True):
+            chances = law[places]
+            total = chances.sum()
+            row[:] = chances / total if total > 0.0 else 0.0
 
     # What is kept of segments
 
@@ -236,11 +240,11 @@ class Contexts:
         scalars = self._scalars
         floats = self._state.floats
         room = scalars[_first_kept(self.policy) :].reshape(-1, self._places.width(floats.shape[1]))
-        # The segment at hand, as the kernel `exchange` keeps it.
+        # The segment at hand, as the kernels of the policy keep it.
         count = len(self._places.kept_scalars)
-        mine = room[int(scalars[self._S.current])]
-        mine[:count] = scalars[list(self._places.kept_scalars)]
-        mine[count:] = floats[list(self._places.kept_rows)].ravel()
+        current = room[int(scalars[self._S.current])]
+        current[:count] = scalars[list(self._places.kept_scalars)]
+        current[count:] = floats[list(self._places.kept_rows)].ravel()
         last = len(self.encoder.segments)
         return room[: last + (last == self.policy.max_segments) or 1]
 
@@ -248,21 +252,20 @@ class Contexts:
         """The same for another state, with these of the arms and new ones, which are level with the
         leader.
         """
-        mine = self._kept()
+        kept = self._kept()
         new = Contexts(self.policy, state, derive, self.encoder.segments)
         arms = state.floats.shape[1]
         count = len(self._places.kept_scalars)
         kept_rows = len(self._places.kept_rows)
-        theirs = state.scalars[_first_kept(self.policy) :].reshape(-1, self._places.width(arms))[
-            : len(mine)
-        ]
-        theirs[:, :count] = mine[:, :count]
-        old = mine[:, count:].reshape(len(mine), kept_rows, -1)
-        rows = np.zeros((len(mine), kept_rows, arms))
+        room = state.scalars[_first_kept(self.policy) :].reshape(-1, self._places.width(arms))
+        new_kept = room[: len(kept)]
+        new_kept[:, :count] = kept[:, :count]
+        old = kept[:, count:].reshape(len(kept), kept_rows, -1)
+        rows = np.zeros((len(kept), kept_rows, arms))
         rows[:, :, : len(left)] = old[:, :, left]
         # The sums; the new arms are unseen.
         rows[:, 0, len(left) :] = old[:, 0].min(axis=1, keepdims=True)
-        theirs[:, count:] = rows.reshape(len(mine), -1)
+        new_kept[:, count:] = rows.reshape(len(kept), -1)
         current = self._scalars[self._S.current]
         state.scalars[self._S.wanted] = current
         state.scalars[self._S.current] = current
@@ -396,6 +399,7 @@ def _number(name: str, value: object) -> float:
 
 
 def _text(name: str, value: object) -> str | None:
+    """The text of a value of a segment; None if it is missing, and an error if it can be none."""
     if type(value) is str:
         if len(value) <= MOST_CHARACTERS:
             return value

@@ -50,7 +50,9 @@ def parts_with_rules(parts: Parts, rules: Guardrails) -> Parts:
         watch = watch.with_segments(kept=by_segment)
     if watch is not None and not rules.tries_as(parts.guard.rules):
         watch.sync(parts.pending_store, policy_state)
-        watch = watch.with_trial(tried=rules.incumbent is not None, by_segment=rules.by_segment)
+        watch = watch.with_trial(
+            has_incumbent=rules.incumbent is not None, by_segment=rules.by_segment
+        )
     return replace(parts, guard=parts.guard.with_rules(rules), watch=watch)
 
 
@@ -214,12 +216,14 @@ class GuardedServing:
         if rules.by_segment:
             self._release_incumbent_by_segment(changed)
             return
-        observed = watch.judges.observed
+        observed = watch.incumbent_sequences.observed
         if not guard.released and observed >= guard.next_look:
             from ..inference.verdicts import is_beaten
 
             serial = parts.policy_state.serials.id_at(parts.arms.place(rules.incumbent))
-            guard.released = is_beaten(watch.judges, serial, rules.risk, drift=rules.drift)
+            guard.released = is_beaten(
+                watch.incumbent_sequences, serial, rules.risk, drift=rules.drift
+            )
             guard.next_look = _next_look(observed)
 
     def _release_incumbent_by_segment(self, changed: list[int]) -> None:
@@ -236,22 +240,22 @@ class GuardedServing:
         watch = parts.watch
         if watch is None:
             return
-        judges = watch.judges_of_segments
+        by_segment = watch.incumbent_sequences_by_segment
         serial = parts.policy_state.serials.id_at(parts.arms.place(rules.incumbent))
         for place in changed:
-            if place not in judges:
+            if place not in by_segment:
                 continue
-            sequences = judges[place]
+            sequences = by_segment[place]
             released, next_look = guard.released_in.get(place, (False, 1))
             if not released and sequences.observed >= next_look:
-                share = share_of_segment(1 + list(judges).index(place))
+                share = share_of_segment(1 + list(by_segment).index(place))
                 released = is_beaten(sequences, serial, rules.risk * share, drift=rules.drift)
                 guard.released_in[place] = released, _next_look(sequences.observed)
 
 
 def _next_look(observed: int) -> int:
-    """When to look next.
+    """After how many observations to look again: after ten more, or 5 % more if that is more.
 
-    A look costs more than an observation, so the last one is ten observations old, or 5 %.
+    Looks cost more than observations, so they get rarer.
     """
     return observed + max(10, observed // 20)

@@ -27,12 +27,16 @@ class GuardrailState:
         draws: how many draws were made.
         released: whether another arm was found to be better than the incumbent. It stays so.
         next_look: after how many observations to look for that again.
-        released_in: the same two for each segment, if the incumbent is left by segment.
-        shown: for each segment, or `WHOLE`, the serials of the arms that were shown to be within
-            the margin of every other one; and from how many observations on that is to be looked at
-            again.
+        released_in: `released` and `next_look` of each segment, if the incumbent is left by
+            segment.
+        shown: for each segment, or `WHOLE`, from how many observations on to look again at which
+            arms are within the margin of every other one; and the serials of the arms that were
+            shown to be so.
         frozen: the law that keys draw from, by the arms' places; None without a margin for
             switches.
+        has_rules: whether there are any guardrails.
+        may_replace: whether a rule may serve another arm than the one drawn.
+        frozen_draw: what draws the arms of keys from the frozen law; None until it is needed.
     """
 
     rules: Guardrails
@@ -43,7 +47,7 @@ class GuardrailState:
     shown: dict[int, tuple[int, list[int]]] = field(default_factory=dict)
     frozen: Floats | None = None
     has_rules: bool = field(init=False)
-    may_replace: bool = field(init=False)  # whether a rule may serve another arm than the one drawn
+    may_replace: bool = field(init=False)
     frozen_draw: "FrozenDraw | None" = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -207,9 +211,15 @@ class GuardrailState:
             "next_look": self.next_look,
         }
         if self.released_in:
-            state["released_in"] = [[segment, *seen] for segment, seen in self.released_in.items()]
+            state["released_in"] = [
+                [segment, was_released, next_look]
+                for segment, (was_released, next_look) in self.released_in.items()
+            ]
         if self.shown:
-            state["shown"] = [[segment, *seen] for segment, seen in self.shown.items()]
+            state["shown"] = [
+                [segment, next_look, serials]
+                for segment, (next_look, serials) in self.shown.items()
+            ]
         if self.frozen is not None:
             state["frozen"] = self.frozen.tolist()
         return {"guard": state}
@@ -220,10 +230,13 @@ class GuardrailState:
         if "guard" not in content:
             return cls(Guardrails())
         saved = dict(content["guard"])
-        shown = {segment: (until, serials) for segment, until, serials in saved.pop("shown", ())}
+        shown = {
+            segment: (next_look, serials) for segment, next_look, serials in saved.pop("shown", ())
+        }
         frozen = np.array(saved.pop("frozen"), np.float64) if "frozen" in saved else None
         released_in = {
-            segment: (gone, look) for segment, gone, look in saved.pop("released_in", ())
+            segment: (was_released, next_look)
+            for segment, was_released, next_look in saved.pop("released_in", ())
         }
         guard = cls(Guardrails.from_dict(saved.pop("rules")), **saved, shown=shown, frozen=frozen)
         guard.released_in = released_in

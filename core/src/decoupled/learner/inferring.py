@@ -199,8 +199,9 @@ class Inference:
         'old'
         """
 
-        def question(_: "Watch", parts: "Parts") -> tuple[Segment, ...] | None:
-            guard, contexts = parts.guard, parts.policy_state.contexts
+        def released_segments(_: "Watch", parts: "Parts") -> tuple[Segment, ...] | None:
+            guard = parts.guard
+            contexts = parts.policy_state.contexts
             if contexts is None or not guard.rules.by_segment:
                 return None
             return tuple(
@@ -209,7 +210,7 @@ class Inference:
                 if guard.was_released_in(place)
             )
 
-        return self._calls.query(question)
+        return self._calls.query(released_segments)
 
     def verdict(
         self,
@@ -245,12 +246,12 @@ class Inference:
         too early: there is no loss to judge by yet
         """
 
-        def question(watch: "Watch", parts: "Parts") -> "Verdict":
+        def verdict_asked_for(watch: "Watch", parts: "Parts") -> "Verdict":
             if context is None:
                 return _verdict(watch, parts, risk, drift=drift)
             return _verdict_of_segment(watch, parts, context, risk)
 
-        return self._query_watch("verdict()", question, drift=drift)
+        return self._query_watch("verdict()", verdict_asked_for, drift=drift)
 
     def _query_watch(
         self, name: str, question: "Callable[[Watch, Parts], _Answer]", *, drift: bool | None
@@ -259,13 +260,13 @@ class Inference:
         that.
         """
 
-        def checked(watch: "Watch", parts: "Parts") -> "_Answer":
+        def answer_unless_refused(watch: "Watch", parts: "Parts") -> "_Answer":
             reason = watch.why_means_may_change()
             if drift is not None and not drift and reason is not None:
                 refuse_constant_means(f"inference.{name}", reason)
             return question(watch, parts)
 
-        return self._calls.query(checked)
+        return self._calls.query(answer_unless_refused)
 
     def judge(self) -> "JudgeReport":
         """How far the judge can be trusted: its agreement with labels, and its biases. Only with
@@ -293,23 +294,23 @@ class Inference:
         """
         from ..inference.judging import judge_report
 
-        def question(watch: "Watch", parts: "Parts") -> "JudgeReport":
-            if watch.judge is None or watch.judged is None or parts.labels is None:
+        def report_on_judge(watch: "Watch", parts: "Parts") -> "JudgeReport":
+            if watch.judge_sums is None or watch.judged_sequences is None or parts.labels is None:
                 rule = "this learner has no labels; start it with labels=dc.Labels(share=0.1)"
                 raise UnsupportedError(f"inference.judge(): {rule}")
             serials = [parts.policy_state.serials.id_at(place) for place in range(len(parts.arms))]
             return judge_report(
-                watch.judge,
-                watch.judged,
+                watch.judge_sums,
+                watch.judged_sequences,
                 _names(watch, parts),
                 serials,
                 parts.losses,
-                waiting=watch.waiting,
+                waiting=watch.queue.waiting,
                 awaiting=len(parts.labels.judged),
                 lam=parts.labels.lam,
             )
 
-        return self._calls.query(question)
+        return self._calls.query(report_on_judge)
 
     def intervals(self) -> "dict[Arm, Interval]":
         """The estimated mean loss of each arm, with its interval.
@@ -319,13 +320,15 @@ class Inference:
         weigh.
         """
 
-        def question(watch: "Watch", parts: "Parts") -> "dict[Arm, Interval]":
-            found, of = watch.sequences.arms(), parts.policy_state.serials.id_at
+        def intervals_by_name(watch: "Watch", parts: "Parts") -> "dict[Arm, Interval]":
+            intervals = watch.sequences.arms()
+            serials = parts.policy_state.serials
             return {
-                name: found[of(i)].scaled(*parts.losses) for i, name in enumerate(parts.arms.names)
+                name: intervals[serials.id_at(place)].scaled(*parts.losses)
+                for place, name in enumerate(parts.arms.names)
             }
 
-        return self._query_watch("intervals()", question, drift=None)
+        return self._query_watch("intervals()", intervals_by_name, drift=None)
 
     def exploited(self, *, drift: bool | None = None) -> "Interval":
         """The estimated mean loss of the exploited arms, with its interval.
@@ -334,10 +337,10 @@ class Inference:
             drift: whether losses may drift; None for what `watch` was told. Contexts and
                 preferences need True.
         """
-        found = self._query_watch(
+        interval = self._query_watch(
             "exploited()", lambda watch, _: watch.sequences.served(drift=drift), drift=drift
         )
-        return found.scaled(*self._calls.loss_range)
+        return interval.scaled(*self._calls.loss_range)
 
     def regret(self, *, drift: bool | None = None) -> "Interval | None":
         """The total loss of the exploited arms, less that of always exploiting the arm that looks
@@ -351,10 +354,12 @@ class Inference:
         """
         from ..inference.verdicts import regret
 
-        found = self._query_watch(
+        interval = self._query_watch(
             "regret()", lambda watch, _: regret(watch.sequences, drift=drift), drift=drift
         )
-        return None if found is None else found.scaled(*self._calls.loss_range, difference=True)
+        if interval is None:
+            return None
+        return interval.scaled(*self._calls.loss_range, difference=True)
 
     def difference(
         self, arm: Arm, other: Arm | None = None, *, drift: bool | None = None
@@ -371,16 +376,17 @@ class Inference:
                 preferences need True.
         """
 
-        def question(watch: "Watch", parts: "Parts") -> "Interval":
-            sequences, of = watch.sequences, parts.policy_state.serials.id_at
-            first = of(parts.arms.place(arm))
+        def interval_of_difference(watch: "Watch", parts: "Parts") -> "Interval":
+            serials = parts.policy_state.serials
+            serial = serials.id_at(parts.arms.place(arm))
             if other is None:
-                found = sequences.against_served(first, drift=drift)
+                interval = watch.sequences.against_served(serial, drift=drift)
             else:
-                found = sequences.difference(first, of(parts.arms.place(other)), drift=drift)
-            return found.scaled(*parts.losses, difference=True)
+                other_serial = serials.id_at(parts.arms.place(other))
+                interval = watch.sequences.difference(serial, other_serial, drift=drift)
+            return interval.scaled(*parts.losses, difference=True)
 
-        return self._query_watch("difference()", question, drift=drift)
+        return self._query_watch("difference()", interval_of_difference, drift=drift)
 
     @property
     def alarm(self) -> "Alarm | None":
@@ -388,13 +394,15 @@ class Inference:
         `decoupled.inference.Alarm`.
         """
 
-        def question(watch: "Watch", parts: "Parts") -> "Alarm | None":
-            found = None if watch.lookout is None else watch.lookout.alarm
-            if found is None or found.decided is None:
-                return found
-            return found._replace(decided=_names(watch, parts)[found.decided])
+        def alarm_with_name(watch: "Watch", parts: "Parts") -> "Alarm | None":
+            if watch.lookout is None:
+                return None
+            alarm = watch.lookout.alarm
+            if alarm.decided is None:
+                return alarm
+            return alarm._replace(decided=_names(watch, parts)[alarm.decided])
 
-        return self._calls.query(question)
+        return self._calls.query(alarm_with_name)
 
     # For programs that run many learners, such as a service
 
@@ -415,15 +423,15 @@ class Inference:
         (1, True)
         """
 
-        def question(watch: "Watch", _: "Parts") -> Progress:
+        def progress_until_now(watch: "Watch", _: "Parts") -> Progress:
             return Progress(
                 observed=watch.sequences.observed,
                 left_out=watch.sequences.left_out,
-                waiting=watch.waiting,
-                awaited=watch.awaited,
+                waiting=watch.queue.waiting,
+                awaited=watch.queue.awaited,
             )
 
-        return self._calls.query(question)
+        return self._calls.query(progress_until_now)
 
     def copy_evidence(self) -> Evidence:
         """Copy all evidence as it is now, to compute verdicts and reports in another thread while
@@ -438,16 +446,18 @@ class Inference:
         True
         """
 
-        def question(watch: "Watch", _: "Parts") -> Evidence:
+        def evidence_until_now(watch: "Watch", _: "Parts") -> Evidence:
+            judged_sequences = watch.judged_sequences
+            judge_sums = watch.judge_sums
             return Evidence(
                 sequences=watch.sequences.copy(),
-                waiting=watch.waiting,
-                awaited=watch.awaited,
-                judged=None if watch.judged is None else watch.judged.copy(),
-                judge=None if watch.judge is None else watch.judge.copy(),
+                waiting=watch.queue.waiting,
+                awaited=watch.queue.awaited,
+                judged=None if judged_sequences is None else judged_sequences.copy(),
+                judge=None if judge_sums is None else judge_sums.copy(),
             )
 
-        return self._calls.query(question)
+        return self._calls.query(evidence_until_now)
 
     def take_released(self) -> "dict[str, Observation | None]":
         """Take what was added to the confidence sequences since the last call, to keep sequences of
@@ -503,8 +513,8 @@ class Inference:
         >>> learner.inference.awaits(decision)
         True
         """
-        key = decision if isinstance(decision, str) else decision.id
-        return self._calls.query(lambda watch, _: watch.is_awaited(key))
+        decision_id = decision if isinstance(decision, str) else decision.id
+        return self._calls.query(lambda watch, _: watch.queue.is_awaited(decision_id))
 
     def give_up(self, decision: Decision | str) -> None:
         """Let the evidence wait no longer for a pending decision. Its feedback may still reach the
@@ -555,6 +565,7 @@ def _names(watch: "Watch", parts: "Parts") -> list[Arm]:
 def _verdict_of_segment(
     watch: "Watch", parts: "Parts", context: Context, risk: float | None
 ) -> "Verdict":
+    """The verdict of the segment of a context, by the share of the risk that the segment has."""
     from ..inference.sequences import empty_like
     from ..inference.sums import share_of_segment
     from ..inference.verdicts import verdict
@@ -566,31 +577,36 @@ def _verdict_of_segment(
         rule = "evidence is kept of all requests together"
         remedy = "call watch(by_segment=True) before the first decision"
         raise UnsupportedError(f"inference.verdict(context=...): {rule}; {remedy}")
-    whole = watch.sequences.risk
+    risk_of_all = watch.sequences.risk
     if risk is not None:
-        whole = check_number("risk", risk, "the default is 0.05", above=LEAST_RISK, below=1.0)
+        risk_of_all = check_number("risk", risk, "the default is 0.05", above=LEAST_RISK, below=1.0)
     place, _ = contexts.encoder.encode(context, new=False)
     sequences = watch.segments.get(place)
     if sequences is None:
         return verdict(empty_like(watch.sequences, drift=True), _names(watch, parts))
     share = share_of_segment(1 + list(watch.segments).index(place))
-    waiting = watch.waiting_of(place)
-    awaited = watch.awaited if waiting > 0 else None
+    waiting = watch.waiting_in_segment(place)
+    awaited = watch.queue.awaited if waiting > 0 else None
     names = _names(watch, parts)
-    return verdict(sequences, names, risk=whole * share, waiting=waiting, awaited=awaited)
+    return verdict(sequences, names, risk=risk_of_all * share, waiting=waiting, awaited=awaited)
 
 
 def _verdict(
     watch: "Watch", parts: "Parts", risk: float | None, *, drift: bool | None
 ) -> "Verdict":
+    """The verdict of all requests; with labels, it says what the judge alone would choose."""
     from ..inference.judging import verdict_with_judge
     from ..inference.verdicts import verdict
 
-    names, waiting, awaited = _names(watch, parts), watch.waiting, watch.awaited
-    found = verdict(
+    names = _names(watch, parts)
+    waiting = watch.queue.waiting
+    awaited = watch.queue.awaited
+    by_labels = verdict(
         watch.sequences, names, risk=risk, drift=drift, waiting=waiting, awaited=awaited
     )
-    if watch.judged is None or watch.judge is None:
-        return found
-    alone = verdict(watch.judged, names, risk=risk, drift=drift, waiting=waiting, awaited=awaited)
-    return verdict_with_judge(found, alone, watch.judge.missing)
+    if watch.judged_sequences is None or watch.judge_sums is None:
+        return by_labels
+    by_judge_alone = verdict(
+        watch.judged_sequences, names, risk=risk, drift=drift, waiting=waiting, awaited=awaited
+    )
+    return verdict_with_judge(by_labels, by_judge_alone, watch.judge_sums.missing)

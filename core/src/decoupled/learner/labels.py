@@ -277,12 +277,12 @@ class Labelling:
             self.set_sums(with_label(self.sums, record.judged, label), self.missing)
         return loss
 
-    def overdue(self, made: int) -> list[str]:
-        """The ids of decisions whose label is overdue when so many are made, oldest first."""
-        if not self.judged or made < self.next_due:
+    def overdue(self, decisions: int) -> list[str]:
+        """The ids of decisions whose label is overdue when so many were made, oldest first."""
+        if not self.judged or decisions < self.next_due:
             return []
         numbers = sorted((number_of(decision_id), decision_id) for decision_id in self.judged)
-        last = made - self.rules.deadline
+        last = decisions - self.rules.deadline
         overdue = [decision_id for number, decision_id in numbers if number <= last]
         self.next_due = numbers[0][0] + self.rules.deadline  # of the first that is not settled yet
         return overdue

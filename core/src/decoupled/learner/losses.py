@@ -48,6 +48,7 @@ class LossRange(NamedTuple):
         return (self._within(name, loss, if_missing) - self.low) / (self.high - self.low)
 
     def _within(self, name: str, value: object, if_missing: str = UNKNOWN) -> float:
+        """A loss of the user as a number of the range; an error if it is none."""
         number = as_loss(value)
         if number is not None and self.low <= number <= self.high:
             return number

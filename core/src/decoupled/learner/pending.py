@@ -210,6 +210,7 @@ class PendingStore:
         return copy
 
     def _why_unknown(self, decision_id: object, pending: Pending | None) -> str:
+        """Why feedback for this decision is refused, and what to do."""
         tag = ""
         number = ""
         if isinstance(decision_id, str):

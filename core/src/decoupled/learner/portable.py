@@ -149,6 +149,7 @@ def to_columns(learner: Learner) -> tuple[dict[str, Any], Callable[[], dict[str,
 
 
 def _columns_of(parts: Parts) -> tuple[dict[str, Any], Callable[[], dict[str, Any]]]:
+    """What a learner is without its pending decisions, and a function that makes their columns."""
     store = parts.pending_store
     parts.policy_state.record_baselines()
     if parts.watch is not None:
@@ -162,6 +163,7 @@ def _columns_of(parts: Parts) -> tuple[dict[str, Any], Callable[[], dict[str, An
 
 
 def _columns_of_pending(pending_store: PendingStore) -> dict[str, Any]:
+    """Pending decisions as columns, apart from what their log has anyway."""
     start = len(pending_store.tag) + 1
     shared, which = pending_store.shared_baselines()
     pending = list(pending_store.decisions.values())

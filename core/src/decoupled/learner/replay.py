@@ -144,6 +144,7 @@ def checked_record(
 
 
 def _label_probability(record: Mapping[Any, Any]) -> float:
+    """The probability with which a record was to have a label; an error if it cannot be."""
     rho = as_float(record.get("label_probability"))
     if rho is None or not 0.0 < rho <= 1.0:
         rule = "must be the probability with which the record was to have a label, above 0"
@@ -159,6 +160,7 @@ def _label_probability(record: Mapping[Any, Any]) -> float:
 
 
 def _parts(place: int, record: Any) -> tuple[Any, Any, Any]:
+    """The arm, the propensity and the loss of a record of either form."""
     if isinstance(record, Mapping) and _KEYS - record.keys() == {"propensity"}:
         raise _no_propensity(f"records[{place}] = {shown(record)}: has no 'propensity'")
     try:

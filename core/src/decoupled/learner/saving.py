@@ -24,6 +24,7 @@ from .policy_state import PolicyState
 
 if TYPE_CHECKING:
     from ..inference.sums import Observation
+    from .evidence_queue import EvidenceQueue
     from .watch import Watch
 
 FORMAT = "decoupled-learner"
@@ -59,7 +60,9 @@ def to_content(parts: Parts) -> dict[str, Any]:
     if policy_state.contexts is not None:
         content["context"] = policy_state.contexts.to_json()
     if parts.watch is not None:
-        content["watch"] = parts.watch.to_json()
+        from .watch_saving import watch_to_json
+
+        content["watch"] = watch_to_json(parts.watch)
     if parts.labels is not None:
         content["labels"] = parts.labels.to_json()
     return content
@@ -114,6 +117,7 @@ def restoring(
 
 
 def _restored(content: dict[str, Any], policy: Definition) -> Parts:
+    """The parts of a learner from content that nobody has checked."""
     arms = ArmNames.checked(content["arms"])
     losses = LossRange.checked(content["loss_range"])
     state = _state(content, policy, len(arms))
@@ -149,11 +153,14 @@ def _restored(content: dict[str, Any], policy: Definition) -> Parts:
             policy_state.contexts.check(baseline)
     labels = Labelling.from_json(content["labels"]) if "labels" in content else None
     watch = _watch(content, pending_store, serials.n_ever)
-    _check("watch", "its labels", holds=watch is None or (watch.judge is None) == (labels is None))
+    _check(
+        "watch", "its labels", holds=watch is None or (watch.judge_sums is None) == (labels is None)
+    )
     return Parts(arms, losses, policy_state, pending_store, guard, watch, labels)
 
 
 def _state(content: dict[str, Any], policy: Definition, arms: int) -> State:
+    """The state of the policy, with what it learned; an error if it learns something else."""
     layout = policy.at(arms).layout
     learned = content["learned"]
     if learned.keys() != set(layout.learned):
@@ -195,6 +202,7 @@ def _remembered(content: dict[str, Any], whole: int, *, forgets: bool) -> float:
 
 
 def _serials(content: dict[str, Any], arms: int) -> Serials:
+    """The serials of the arms, which are their places unless some were retired."""
     if "serials" not in content:
         return Serials(arms)
     n_ever, kept = content["serials"]
@@ -210,6 +218,7 @@ def _serials(content: dict[str, Any], arms: int) -> Serials:
 def _check_waiting(
     pending_store: PendingStore, content: dict[str, Any], now: int, n_ever: int
 ) -> None:
+    """Check the pending decisions, and the baselines that they need."""
     _check("tag", pending_store.tag, holds=isinstance(pending_store.tag, str))
     for name in ("made", "forgotten"):
         _whole(name, content[name], 0)
@@ -239,6 +248,7 @@ def _check_waiting(
 
 
 def _check_pending(pending: Pending, now: int, n_ever: int) -> None:
+    """Check one pending decision, made before this round by a learner with so many arms."""
     decision, serial, eligible, _ = pending
     _check("pending", decision.id, holds=isinstance(decision.id, str))
     _whole("pending", decision.round, 1, now)
@@ -257,39 +267,52 @@ def _check_pending(pending: Pending, now: int, n_ever: int) -> None:
 
 
 def _watch(content: dict[str, Any], pending_store: PendingStore, n_ever: int) -> "Watch | None":
+    """The watch, with its sequences and its queue checked; None if the learner was not watched."""
     if "watch" not in content:
         return None
-    from .watch import Watch
+    from .watch_saving import watch_from_json
 
-    watch = Watch.from_json(content["watch"])
+    watch = watch_from_json(content["watch"])
     for sequences in watch.all_sequences():
         _check("watch", sequences, holds=sequences.count == n_ever)
     # Not those that are pending here: columns bring these later.
-    _check("watch", "its decisions", holds=all(isinstance(key, str) for key in watch.before))
-    places = [*(watch.segments or {}), *(watch.trials or {})]
+    are_ids = all(isinstance(decision_id, str) for decision_id in watch.made_before_trial)
+    _check("watch", "its decisions", holds=are_ids)
+    places = [*(watch.segments or {}), *(watch.incumbent_trials or {})]
     _check("watch", "its segments", holds=all(type(place) is int for place in places))
     _check("watch", watch.weighs, holds=isinstance(watch.weighs, bool))
-    checked_patience(watch.patience)
-    checked_patience(watch.label_patience)
-    for key, count in watch.later.items():
-        _check("watch", key, holds=isinstance(key, str) and type(count) is int and count >= 0)
     watch.made = pending_store.made
-    _check("watch", watch.expired, holds=watch.expired is None or 0.0 <= watch.expired <= 1.0)
-    for key, seen in watch.queue.items():
-        _check(
-            "watch", key, holds=isinstance(key, str) and (seen is None or _is_kept(seen, n_ever))
-        )
-    for key, ((loss, position), *others) in watch.judgements.items():
-        losses = [loss, *(0.5 if value is None else value for value in others)]
-        holds = all(0.0 <= value <= 1.0 for value in losses) and (
-            position is None or -1.0 <= position <= 1.0
-        )
-        _check("watch", key, holds=isinstance(key, str) and holds)
+    _check_queue(watch.queue, n_ever)
     return watch
 
 
-def _is_kept(seen: "Observation", n_ever: int) -> bool:
-    explore, weight, loss, exploit, available, law, rho, label = seen
+def _check_queue(queue: "EvidenceQueue", n_ever: int) -> None:
+    """Check the decisions that wait to become evidence, and for how long they do."""
+    checked_patience(queue.patience)
+    checked_patience(queue.label_patience)
+    expired_loss = queue.expired_loss
+    _check("watch", expired_loss, holds=expired_loss is None or 0.0 <= expired_loss <= 1.0)
+    for decision_id, count in queue.batch_mates_left.items():
+        is_count = type(count) is int and count >= 0
+        _check("watch", decision_id, holds=isinstance(decision_id, str) and is_count)
+    for decision_id, observation in queue.observations.items():
+        is_possible = observation is None or _is_possible(observation, n_ever)
+        _check("watch", decision_id, holds=isinstance(decision_id, str) and is_possible)
+    for decision_id, judgement in queue.judgements.items():
+        (loss, position), *others = judgement
+        losses = [loss, *(0.5 if value is None else value for value in others)]
+        are_losses = all(0.0 <= value <= 1.0 for value in losses)
+        is_position = position is None or -1.0 <= position <= 1.0
+        _check(
+            "watch",
+            decision_id,
+            holds=isinstance(decision_id, str) and are_losses and is_position,
+        )
+
+
+def _is_possible(observation: "Observation", n_ever: int) -> bool:
+    """Whether a decision in the queue can have come about with so many arms."""
+    explore, weight, loss, exploit, available, law, rho, label = observation
     arms = available if isinstance(available, tuple) else (len(available or ()) - 1,)
     all_arms = (explore, 0 if exploit is None else exploit, *arms)
     return (

@@ -11,7 +11,7 @@ import numpy as np
 from ..base.arrays import Ints, Words
 from ..base.validation import whole_number
 from ..errors import ParameterError
-from ..kernels.random.keyed import MOST_BYTES, key_word
+from ..kernels.random.keyed import MOST_BYTES, hash_key
 from ..kernels.random.stream import new_stream
 from ..kernels.state import SECRET, State
 from ..native.calls import Prepared
@@ -121,7 +121,7 @@ class KeyDraws:
         draw = self._form.keyed(self._state)
         # Under a debugger they are plain functions.
         hashing, serving = (
-            getattr(function, "shipped", lambda: None)() for function in (key_word, draw.function)
+            getattr(function, "shipped", lambda: None)() for function in (hash_key, draw.function)
         )
         if hashing is None or serving is None:
             return None
@@ -141,7 +141,7 @@ class KeyDraws:
         text = encoded(key)
         padded = text.ljust(len(text) // 8 * 8 + 8, b"\0")
         if self._calls is None:
-            return int(key_word(np.frombuffer(padded, np.uint64), self._secret, len(text)))
+            return int(hash_key(np.frombuffer(padded, np.uint64), self._secret, len(text)))
         memmove(self._calls.address, padded, len(padded))
         return self._calls.hash(len(text))
 

@@ -44,6 +44,7 @@ def current_watch(parts: Parts) -> "Watch":
 def new_watch(parts: Parts, options: WatchOptions) -> "Watch":
     """A watch that counts the decisions that are made from now on."""
     from ..inference.sequences import Sequences
+    from .evidence_queue import EvidenceQueue
     from .watch import Watch
 
     check_watchable(len(parts.arms))
@@ -57,16 +58,13 @@ def new_watch(parts: Parts, options: WatchOptions) -> "Watch":
         coupled=policy.coupled,
         label_share=1.0 if rules is None else rules.share,
     )
-    watch = Watch(
-        sequences,
-        weighs=policy.cumulative is not None,
-        patience=PATIENCE if options.patience is None else options.patience,
-        expired=options.expired,
-    )
-    watch.spares_batches = options.patience is None
+    patience = PATIENCE if options.patience is None else options.patience
+    queue = EvidenceQueue(sequences.width, patience, options.expired)
+    queue.waits_for_batch = options.patience is None
+    watch = Watch(sequences, queue, weighs=policy.cumulative is not None)
     if rules is not None:
         watch = watch.with_labels(rules)
-        watch.label_patience = rules.deadline if options.patience is None else options.patience
+        queue.label_patience = rules.deadline if options.patience is None else options.patience
     watch = watch.with_arms(serials)
     if parts.compares_by_segment(parts.guard.rules):
         watch.segments = {}
@@ -100,15 +98,9 @@ def watch_with_patience(parts: Parts, patience: int, expired: float | None) -> "
     """The same watch with another patience, and another loss, from 0 to 1, if it runs out."""
     if parts.watch is None:
         raise not_watched()
-    watch = parts.watch.copy()
-    watch.patience = patience
-    watch.label_patience = patience
-    watch.spares_batches = False
-    watch.later = {}
-    watch.expired = expired
     if expired is not None and parts.labels is not None:
-        watch.expired = parts.labels.rules.to_unit(expired)
-    return watch
+        expired = parts.labels.rules.to_unit(expired)
+    return parts.watch.with_patience(patience, expired)
 
 
 def watch_for_alarms(parts: Parts, alarm_every: float) -> "Watch":
@@ -127,7 +119,7 @@ def watch_for_alarms(parts: Parts, alarm_every: float) -> "Watch":
         raise UnsupportedError(f"budget.decided_share: {rule}; leave it out")
     parts.sync_watch()  # so that the answer depends on decisions and their feedback alone
     if parts.watch.lookout is None or parts.watch.lookout.every != alarm_every:
-        return parts.watch.looking_out(alarm_every)
+        return parts.watch.with_lookout(alarm_every)
     return parts.watch
 
 

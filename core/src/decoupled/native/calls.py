@@ -17,7 +17,8 @@ import numpy as np
 FEW_ARMS = 1_000  # up to this many arms, a learner's calls keep the interpreter lock
 
 _Ints = c_int64 * 32  # room for a learner's two blocks
-_DECISION, _OBSERVATION = Struct("qqdd"), Struct("qdd")
+_DECISION = Struct("qqdd")
+_OBSERVATION = Struct("qdd")
 FORMAT = 3  # of blocks and of the manifest; code of another format is not called
 
 _INT = (int, np.integer)
@@ -119,6 +120,7 @@ class NativeFunction:
         return block
 
     def _result(self, block: "_Block") -> Any:
+        """What a call returned, from the end of its block: nothing, a value, or a tuple."""
         returns = self.signature.returns
         start = self._words - len(returns)
         values = tuple(

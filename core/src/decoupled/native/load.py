@@ -1,6 +1,5 @@
-"""Load the library that ships with the package.
-
-It must be built from these sources, for this kind of machine.
+"""Load the library that ships with the package, if it was built from these sources for this kind of
+machine.
 
 Loading needs only NumPy and ctypes. If anything is wrong with the library, it is ignored: the
 functions are compiled just in time, and `unavailable_reason` says why. Digests tell whether the
@@ -52,6 +51,7 @@ def runnable(cpuinfo: Path = CPUINFO) -> tuple[str, ...]:
 
 
 def _flags(cpuinfo: Path) -> frozenset[str]:
+    """What the processor can do, by the names that Linux gives it; nothing if that is not known."""
     if sys.platform == "darwin":  # true for every Mac whose system is less than ten years old
         return _V2
     try:
@@ -83,10 +83,11 @@ def source_digest(*folders: str) -> str:
 
 @cache
 def code_digest(*folders: str) -> str:
-    """The same without docstrings, comments and line numbers, none of which is compiled.
+    """The digest of the sources without docstrings, comments and line numbers, none of which is
+    compiled.
 
-    It parses every file, which takes a moment: ask only if `source_digest` differs. It depends on
-    the version of Python as well.
+    Every file is parsed, which takes a moment: ask only if `source_digest` differs. The digest
+    depends on the version of Python as well.
     """
     digest = hashlib.sha256()
     for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py")):

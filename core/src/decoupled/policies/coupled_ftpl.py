@@ -64,6 +64,7 @@ def draws_until_win(
 def _wins_frechet(
     ranked: Floats, rank: int, among: int, eta: float, alpha: float, stream: Words
 ) -> bool:
+    """Whether the arm at a rank wins a draw of Frechet perturbations; see `draws_until_win`."""
     # A perturbation is t ** (-1/alpha) with t exponential; the largest of several has the smallest
     # t.
     tail = -math.log(uniform(stream)) / among
@@ -86,6 +87,7 @@ def _wins_frechet(
 def _wins_pareto(
     ranked: Floats, rank: int, among: int, eta: float, alpha: float, stream: Words
 ) -> bool:
+    """Whether the arm at a rank wins a draw of Pareto perturbations; see `draws_until_win`."""
     # A perturbation is t ** (-1/alpha) with t uniform.
     tail = uniform(stream)
     mark = uniform(stream)

@@ -132,6 +132,7 @@ class Forgetting(Policy):
         object.__setattr__(self, "period", period)
 
     def _check_discount(self) -> None:
+        """Check the discount, and that everything that the policy learns can fade."""
         discount = check_number(
             "discount",
             self.discount,

@@ -52,14 +52,13 @@ class Knowledge:
 
 
 class PythonPolicy(Policy):
-    """A policy of your own in plain Python.
+    """A policy of your own in plain Python: a frozen dataclass with two methods, `decide` and
+    `update`.
 
-    It is a frozen dataclass with two methods, `decide` and `update`.
-
-    It can do what the compiled policies do: run as a learner with late feedback and saved states,
-    in simulations on the CPU, in comparisons, and in `check_policy`. It needs no compiler and runs
-    at the speed of Python, some hundred times slower than compiled code. Override `estimates` if no
-    array called estimates is learned.
+    Such a policy can do what the compiled policies do: run as a learner with late feedback and
+    saved states, in simulations on the CPU, in comparisons, and in `check_policy`. It needs no
+    compiler and runs at the speed of Python, some hundred times slower than compiled code. Override
+    `estimates` if no array called estimates is learned.
 
     Attributes:
         learned: the names of the arrays that the policy learns. Each has one number for each arm, 0

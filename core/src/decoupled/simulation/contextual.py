@@ -55,6 +55,7 @@ def check_context(
 
 
 def _check_columns(policy: Policy, table: ContextTable) -> None:
+    """Check that a table has the columns that a policy reads."""
     if isinstance(policy, Baseline):
         policy.check(table)
         return

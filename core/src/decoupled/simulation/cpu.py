@@ -146,6 +146,7 @@ class RunFactory:
     def _new_world(
         self, number: int, checkpoints: int
     ) -> TableWorld | ContextWorld | AdversaryWorld:
+        """What one run plays: rounds of a table, with contexts or without, or an adversary."""
         environment = self._environment
         policy = self._policy
         noise = stream_of(self._seed, number, LOSS_NOISE)

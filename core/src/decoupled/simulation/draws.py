@@ -20,6 +20,7 @@ from .cpu import checked_table, run_streams
 def _count(
     params: Params, state: State, stream: Words, noise: Words, local: Words, table: Table
 ) -> float:
+    """Play one run in rounds of a table, and count the draws that the updates make."""
     init(params, state)
     draws = 0.0
     for t in range(len(table.row_at)):

@@ -69,9 +69,8 @@ class Plan:
     traffic: Traffic = DIRECT
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as plain values.
-
-        It names the device if that is not the CPU, and says what traffic does to feedback.
+        """The plan as plain values, with the device if that is not the CPU, and with what traffic
+        does to feedback.
         """
         values = {
             "policies": [policy.to_dict() for policy in self.policies],
@@ -253,9 +252,8 @@ def _nested_descriptions(description: Description) -> list[Description]:
 
 
 def _source_of(description: Description) -> str:
-    """The source of a description's class, and of its compiled functions.
-
-    It is of interest if the class is from outside this package.
+    """The source of a description's class and of its compiled functions, if the class is from
+    outside this package; else nothing.
     """
     kind = type(description)
     if is_ours(kind):

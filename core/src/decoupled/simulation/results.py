@@ -406,9 +406,8 @@ class Results:
         )
 
     def names(self, labels: Labels | None = None) -> list[str]:
-        """The names of the policies in a figure or a table.
-
-        They are those in `labels`, and the field's or `short_labels` for the others.
+        """The names of the policies in a figure or a table: those in `labels`, and the field's or
+        `short_labels` for the others.
 
         Args:
             labels: names of the policies, as in `plot`; None for their `short_labels`.

@@ -101,6 +101,7 @@ def _check_keys(text: _Text, values: dict[str, Any]) -> None:
 def _described(
     text: _Text, values: dict[str, Any], table: str, family: type[Description], folder: Path
 ) -> list[Any]:
+    """The policies or the environments of a specification; each entry may sweep over parameters."""
     entries = values[table]
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise text.error(f"{table} must be a list of tables; write [[{table}]] above it", table)

@@ -131,6 +131,7 @@ def _text_of(value: Any) -> str:
 
 
 def _checked_delay(delay: Any) -> Delay:
+    """A delay as a user may give it: a number of rounds, or a law with its numbers."""
     if not isinstance(delay, tuple | list | str | dict):
         return whole_number("delay", delay, 0, _DELAYS, MOST_ROUNDS)
     rule = f"must be {_DELAYS}"
@@ -177,8 +178,8 @@ class PendingCapacity(NamedTuple):
 def kept_places(policy: Policy, arms: int) -> Ints:
     """What a pending decision keeps: three counts, then places of scalars, floats and ints.
 
-    These are what `Baselines.write` or `recall_law` write, which is where a learner puts the
-    baselines or the law of a late decision, and what is named in `kept`.
+    The places are those that `Baselines.write` or `recall_law` write, which is where a learner puts
+    the baselines or the law of a late decision, and what is named in `kept`.
     """
     layout = policy.layout
     least = np.iinfo(np.int64).min

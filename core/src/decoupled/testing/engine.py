@@ -1,7 +1,5 @@
-"""`check_policy`, and its checks.
-
-They concern every step, its laws, `init`, the engine and long runs; then saving, unbiased
-estimates, and arms that change.
+"""`check_policy`, and its checks: of every step, its laws, `init`, the engine and long runs; then
+of saving, unbiased estimates, and arms that change.
 """
 
 import math

@@ -40,6 +40,7 @@ class Keyed(NamedTuple):
 
 @compiled
 def _turned(word: np.uint64, bits: np.uint64) -> np.uint64:
+    """A word with its bits turned to the left by so many places."""
     return (word << bits) | (word >> (_WORD - bits))
 
 
@@ -47,6 +48,7 @@ def _turned(word: np.uint64, bits: np.uint64) -> np.uint64:
 def _sip_round(
     a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
+    """One round of SipHash: two halves at a time, of four words."""
     a, c = a + b, c + d
     b, d = _turned(b, np.uint64(13)) ^ a, _turned(d, np.uint64(16)) ^ c
     a, c = _turned(a, np.uint64(32)) + d, c + b
@@ -62,8 +64,10 @@ def sip_hash(first: np.uint64, second: np.uint64, text: Words, length: int) -> n
 
     Aumasson, J.-P. and Bernstein, D. J. (2012). SipHash: a fast short-input PRF. INDOCRYPT.
     """
-    a, b = first ^ np.uint64(0x736F6D6570736575), second ^ np.uint64(0x646F72616E646F6D)
-    c, d = first ^ np.uint64(0x6C7967656E657261), second ^ np.uint64(0x7465646279746573)
+    a = first ^ np.uint64(0x736F6D6570736575)
+    b = second ^ np.uint64(0x646F72616E646F6D)
+    c = first ^ np.uint64(0x6C7967656E657261)
+    d = second ^ np.uint64(0x7465646279746573)
     whole_words = length // 8
     for k in range(whole_words + 1):
         word = text[k]
@@ -80,20 +84,20 @@ def sip_hash(first: np.uint64, second: np.uint64, text: Words, length: int) -> n
 
 
 @compiled
-def key_word(text: Words, secret: float, length: int) -> int:
-    """The hash of a key: of its text and the secret of the seed, from 0 to 2^63 - 1."""
+def hash_key(text: Words, secret: float, length: int) -> int:
+    """Hash a key: its text and the secret of the seed, to a number from 0 to 2^63 - 1."""
     first = scrambled(np.uint64(int(secret)) ^ _PURPOSE_OF_SECRET)
     return int(sip_hash(first, scrambled(first + _ONE), text, length) & _POSITIVE)
 
 
 @compiled
-def key_unit(key: int, purpose: int, serial: int) -> float:
-    """A key's draw for an arm, or for a rung: uniform on {1, ..., 2^53} / 2^53."""
-    return hashed_unit(np.uint64(key), serial * _PURPOSES + purpose)
+def key_unit(key_hash: int, purpose: int, serial: int) -> float:
+    """The draw of the key with this hash for an arm or a rung: uniform on {1, ..., 2^53} / 2^53."""
+    return hashed_unit(np.uint64(key_hash), serial * _PURPOSES + purpose)
 
 
 @compiled
-def leader_at(estimates: Floats, rate: float, alpha: float, serials: Ints, key: int) -> int:
+def leader_at(estimates: Floats, rate: float, alpha: float, serials: Ints, key_hash: int) -> int:
     """The perturbed leader at one rate, with the key's Pareto(alpha) draws.
 
     Few arms take the lead, so most draws are compared as probabilities, without a root.
@@ -104,7 +108,7 @@ def leader_at(estimates: Floats, rate: float, alpha: float, serials: Ints, key: 
     best = -math.inf
     leader = 0
     for arm in range(len(estimates)):
-        tail = key_unit(key, PERTURBATION, serials[arm])
+        tail = key_unit(key_hash, PERTURBATION, serials[arm])
         shift = rate * (estimates[arm] - lowest)
         if best + shift <= 0.0 or tail * power(best + shift, alpha) < 1.0:
             score = math.expm1(-math.log(tail) / alpha) - shift
@@ -115,46 +119,48 @@ def leader_at(estimates: Floats, rate: float, alpha: float, serials: Ints, key: 
 
 
 @compiled
-def keyed_leader(estimates: Floats, rate: Floats, alpha: float, serials: Ints, key: int) -> int:
-    """The same, with the rate where the state has it."""
-    return leader_at(estimates, rate[0], alpha, serials, key)
+def keyed_leader(
+    estimates: Floats, rate: Floats, alpha: float, serials: Ints, key_hash: int
+) -> int:
+    """`leader_at`, with the rate where the state has it."""
+    return leader_at(estimates, rate[0], alpha, serials, key_hash)
 
 
 @compiled
-def raced(weights: Floats, purpose: int, serials: Ints, key: int) -> int:
+def raced(weights: Floats, purpose: int, serials: Ints, key_hash: int) -> int:
     """The index that wins an exponential race: each with a probability proportional to its weight.
 
     If the weights move by a total variation of v, a key moves with a probability of at most 2 v /
     (1 + v).
     """
-    best = math.inf
+    soonest = math.inf
     winner = 0
     for index in range(len(weights)):
         if weights[index] > 0.0:
-            unit = key_unit(key, purpose, serials[index])
+            unit = key_unit(key_hash, purpose, serials[index])
             # -log(u) is 1 - u at least, so most draws need no logarithm.
-            if (1.0 - unit) * ROUNDING < best * weights[index]:
+            if (1.0 - unit) * ROUNDING < soonest * weights[index]:
                 time = -math.log(unit) / weights[index]
-                if time < best:
+                if time < soonest:
                     winner = index
-                    best = time
+                    soonest = time
     return winner
 
 
 @compiled
-def any_arm(serials: Ints, key: int) -> int:
-    """An arm, drawn uniformly by the key."""
+def any_arm(serials: Ints, key_hash: int) -> int:
+    """An arm, drawn uniformly by the key with this hash."""
     winner = 0
     least = math.inf
     for arm in range(len(serials)):
-        place = key_unit(key, ANY, serials[arm])
-        if place < least:
+        unit = key_unit(key_hash, ANY, serials[arm])
+        if unit < least:
             winner = arm
-            least = place
+            least = unit
     return winner
 
 
 @compiled
-def keyed_race(weights: Floats, serials: Ints, key: int) -> int:
+def keyed_race(weights: Floats, serials: Ints, key_hash: int) -> int:
     """An arm with a probability proportional to its weight."""
-    return raced(weights, RACE, serials, key)
+    return raced(weights, RACE, serials, key_hash)

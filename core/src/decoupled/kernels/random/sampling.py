@@ -138,9 +138,8 @@ def frechet_leader(ranked: Floats, eta: float, alpha: float, stream: Words) -> i
 
 @compiled
 def inverse_root_excess(tail: float, alpha: float) -> float:
-    """The perturbation with a given tail probability, less 1.
-
-    That is tail ** (-1/alpha) - 1, infinite for a tail of 0.
+    """The perturbation with a given tail probability, less 1: tail ** (-1/alpha) - 1, infinite for
+    a tail of 0.
     """
     if alpha == 2.0:
         return 1.0 / math.sqrt(tail) - 1.0
@@ -158,7 +157,7 @@ def failures_before(mark: float, rarity: float, most: int) -> int:
 
 @compiled
 def bounded_failures(mark: float, rarity: float, most: int) -> int:
-    """The same, from a lower and an upper bound where both have the same whole part.
+    """The number of failures, from a lower and an upper bound where both have the same whole part.
 
     The number is the whole part of log(mark) / log(1 - 1 / rarity). With r for the rarity,
     -1 / log(1 - 1 / r) is below r - 1/2, by at most `_SECOND_ORDER`. So the logarithm of the mark
@@ -198,8 +197,8 @@ _LOG = (  # coefficients of increasing powers
 def rough_log(number: float) -> float:
     """The logarithm of a positive number to six digits after the point.
 
-    It is a polynomial of the number scaled to [1, 2), by Chebyshev interpolation, and has the same
-    bits on any processor.
+    A polynomial of the number scaled to [1, 2), by Chebyshev interpolation, has the same bits on
+    any processor.
     """
     bits = np.float64(number).view(np.int64)
     scaled = np.int64((bits & _FRACTION) | (_EXPONENT_OF_ONE << 52)).view(np.float64)

@@ -97,10 +97,14 @@ MOST_RUNS = 2**32  # a larger run number would be two words
 
 _WORD = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(16)
-_BLEND_START, _BLEND_STEP = 0x43B0D7E5, np.uint64(0x931E8875)
-_DRAW_START, _DRAW_STEP = np.uint64(0x8B51F9DD), np.uint64(0x58F38DED)
-_LEFT, _RIGHT = np.uint64(0xCA01F9DD), np.uint64(0x4973F715)
-_ZERO, _ONE = np.uint64(0), np.uint64(1)
+_BLEND_START = 0x43B0D7E5
+_BLEND_STEP = np.uint64(0x931E8875)
+_DRAW_START = np.uint64(0x8B51F9DD)
+_DRAW_STEP = np.uint64(0x58F38DED)
+_LEFT = np.uint64(0xCA01F9DD)
+_RIGHT = np.uint64(0x4973F715)
+_ZERO = np.uint64(0)
+_ONE = np.uint64(1)
 _LONG = np.uint64(32)
 
 

@@ -1,7 +1,5 @@
-"""The kernels of the contextual ladder.
-
-It has a ladder of all rounds, one of each segment, rules that know the context, and a hedge of
-these.
+"""The kernels of the contextual ladder: a ladder of all rounds, one of each segment, rules that
+know the context, and a hedge of these.
 
 What is exploited does not change what is seen. So any number of rules, each a *rung*, can be judged
 by one exploration. The exploration mixes an even share, the ladder of all rounds and that of the
@@ -309,15 +307,15 @@ def cover_ladder(
 
 @compiled
 def keyed_contextual(
-    scalars: Floats, floats: Floats, rungs: int, inner_rungs: int, serials: Ints, key: int
+    scalars: Floats, floats: Floats, rungs: int, inner_rungs: int, serials: Ints, key_hash: int
 ) -> int:
-    """The arm that a key exploits: the key draws the rung, and what that rung draws."""
+    """The arm that the key with this hash exploits: it draws the rung, and what that rung draws."""
     rung = 0
     soonest = math.inf
     for candidate in range(rungs):
         weight = scalars[S.outer_weight + candidate]
         if weight > 0.0:
-            time = -math.log(key_unit(key, RUNG, OUTER + candidate)) / weight
+            time = -math.log(key_unit(key_hash, RUNG, OUTER + candidate)) / weight
             if time < soonest:
                 rung = candidate
                 soonest = time
@@ -326,16 +324,16 @@ def keyed_contextual(
     if kind == POOLED:
         ladder_scalars = scalars[S.pooled_round : S.segment_round]
         rows = floats[:LADDER_ROWS]
-        return keyed_ladder(ladder_scalars, rows, inner_rungs, serials, key)
+        return keyed_ladder(ladder_scalars, rows, inner_rungs, serials, key_hash)
     if kind == SEGMENTS:
         ladder_scalars = scalars[S.segment_round :]
         rows = floats[LADDER_ROWS : 2 * LADDER_ROWS]
-        return keyed_ladder(ladder_scalars, rows, inner_rungs, serials, key)
+        return keyed_ladder(ladder_scalars, rows, inner_rungs, serials, key_hash)
     if kind >= ADVICE:
-        arm: int = keyed_race(floats[ADVICE_AT + kind - ADVICE], serials, key)
+        arm: int = keyed_race(floats[ADVICE_AT + kind - ADVICE], serials, key_hash)
         return arm
     leader = int(scalars[S.outer_arm + rung])
-    return leader if leader >= 0 else any_arm(serials, key)
+    return leader if leader >= 0 else any_arm(serials, key_hash)
 
 
 FUNCTIONS = Functions(init, decide, update)

@@ -164,9 +164,8 @@ class ContextualLadder(Policy):
 
     @cached_property
     def all_numbers(self) -> tuple[str, ...]:
-        """The names of all numbers that the regression learns from.
-
-        Those of the field "prompt" are "prompt.0" and so on.
+        """The names of all numbers that the regression learns from; those of a vector "prompt" are
+        "prompt.0" and so on.
 
         >>> import decoupled as dc
         >>> policy = dc.ContextualLadder(

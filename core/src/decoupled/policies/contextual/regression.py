@@ -1,6 +1,5 @@
-"""Predictions from the numbers of a context.
-
-They come from ridge regression of each arm's losses, by recursive least squares that forget.
+"""Predictions from the numbers of a context, by ridge regression of each arm's losses: recursive
+least squares that forget.
 
 With segments, the regression fits what their shrunk means leave. A number is scaled by its mean and
 its deviation, of values that are first clipped to the quartiles of the last RECENT values and FENCE
@@ -92,24 +91,26 @@ def note_numbers(params: Any, state: State) -> None:
     numbers = int(params.numbers)
     ranked = ranked_at(numbers)
     for number in range(numbers):
-        given = scalars[number_at(AS_GIVEN, number, numbers)]
+        latest = scalars[number_at(AS_GIVEN, number, numbers)]
         seen_at = number_at(TIMES_SEEN, number, numbers)
         mean_at = number_at(MEAN, number, numbers)
         deviation_at = number_at(DEVIATION, number, numbers)
         first = recent_at(number, numbers)
-        if given < MISSING:
+        if latest < MISSING:
             seen = scalars[seen_at] + 1.0
-            scalars[first + int(seen - 1.0) % RECENT] = given
+            scalars[first + int(seen - 1.0) % RECENT] = latest
             count = min(int(seen), RECENT)
             rank_values(scalars, first, count, ranked)
             low = scalars[ranked + count // 4]
             high = scalars[ranked + count - 1 - count // 4]
-            low, high = low - FENCE * (high - low), high + FENCE * (high - low)
+            fence = FENCE * (high - low)
+            low -= fence
+            high += fence
             counted = 0.0
             mean = 0.0
             variance = 0.0
             if seen > RECENT:
-                scalars[ranked] = given
+                scalars[ranked] = latest
                 counted = min(seen, MEMORY) - 1.0
                 mean = scalars[mean_at]
                 variance = scalars[deviation_at] ** 2
@@ -127,7 +128,7 @@ def note_numbers(params: Any, state: State) -> None:
 
 @compiled
 def rank_values(scalars: Floats, first: int, count: int, to: int) -> None:
-    """Copy values in rising order."""
+    """Copy so many values from the place `first` on to the place `to`, in rising order."""
     for place in range(count):
         value = scalars[first + place]
         hole = to + place
@@ -163,10 +164,8 @@ def starting_value(params: Any, state: State, arm: int) -> float:
 
 @compiled
 def trust(params: Any, state: State) -> float:
-    """The share of the regression's prediction that counts.
-
-    It is 1 without vectors. With vectors it is the slope of past losses on what was predicted
-    before them.
+    """The share of the regression's prediction that counts: 1 without vectors, and with vectors the
+    slope of past losses on what was predicted before them.
     """
     if params.gated == 0.0:
         return 1.0

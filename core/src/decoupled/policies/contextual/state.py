@@ -1,10 +1,10 @@
 """The state and the parameters of the contextual ladder.
 
-It holds two ladders, each as its own rows and scalars: one of all rounds, and one of the rounds
-with the segment at hand. What is known of each segment is kept behind the scalars that have names,
-in room that a learner makes, and copied from there and back when another segment is wanted. What a
-context says of this round, its numbers and the advice of others, is written here too, before a
-call.
+The state holds two ladders, each as its own rows and scalars: one of all rounds, and one of the
+rounds with the segment at hand. What is known of each segment is kept behind the scalars that have
+names, in room that a learner makes, and copied from there and back when another segment is wanted.
+What a context says of this round, its numbers and the advice of others, is written here too, before
+a call.
 """
 
 from collections import namedtuple

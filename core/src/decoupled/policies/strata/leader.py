@@ -27,6 +27,7 @@ from ...kernels.order.tiers import (
 from ...kernels.random.sampling import pareto_leader
 from ...kernels.random.stream import below
 from ...kernels.state import ARMS, ROUND, Layout, State, vector
+from ...kernels.surrogates import fill_limits
 from .surrogate import (
     Surrogate,
     draw_rank,
@@ -175,10 +176,7 @@ def init(params: Params, state: State) -> None:
     """Rank the arms, and tabulate rank ** (-(alpha + 1) / (2 alpha))."""
     floats = state.floats
     scalars = state.scalars
-    exponent = limit_power(params.alpha)
-    if floats[R.rank_limit, 0] != 1.0:  # powers are slow, and these never change
-        for k in range(floats.shape[1]):
-            floats[R.rank_limit, k] = (k + 1.0) ** -exponent
+    fill_limits(floats, R.rank_limit, limit_power(params.alpha))
     scalars[S.slot_bits] = slot_bits(floats.shape[1])
     fill_tiers(floats[R.estimates], tiers_in(state))
     scalars[S.scale] = params.c * scalars[ARMS] ** (1.0 / params.alpha - 0.5)

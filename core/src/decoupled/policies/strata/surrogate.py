@@ -100,7 +100,7 @@ def draw_rank(q: Surrogate, envelope: Floats, mass: float, stream: Words) -> int
 def draw_sum(q: Surrogate, envelope: Floats, stream: Words) -> float:
     """An unbiased estimate of sum q: each stratum's size times q at one of its ranks.
 
-    It is at least 1, the q of the first rank, and at most the sum of the envelope.
+    The estimate is at least 1, the q of the first rank, and at most the sum of the envelope.
     """
     arms = count_of(q.ranked)
     first = 0
@@ -117,9 +117,8 @@ def draw_sum(q: Surrogate, envelope: Floats, stream: Words) -> float:
 
 @compiled
 def tie_at(q: Surrogate, rank: int) -> tuple[int, int]:
-    """The ranks that share their q with `rank`, from the first to one past the last.
-
-    They are those with its estimate, or `rank` alone.
+    """The ranks that share their q with `rank`, from the first to one past the last: those with its
+    estimate, or `rank` alone.
     """
     first = rank
     end = rank + 1

@@ -185,9 +185,8 @@ def _learn(
 
 @dataclass(frozen=True)
 class LinUCB(Baseline):
-    r"""LinUCB in the standard game, for losses that are linear in the context.
-
-    It plays the arm that could be best.
+    r"""LinUCB in the standard game, which plays the arm that could be best if losses are linear in
+    the context.
 
     With the features $x$ of a round, it plays the arm with the smallest
     $\hat\theta_a^\top x - \alpha \sqrt{x^\top A_a^{-1} x}$, where $A_a = \lambda I + \sum x x^\top$

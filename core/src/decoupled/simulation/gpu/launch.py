@@ -74,7 +74,8 @@ def run_block_on(
     traffic: Traffic = DIRECT,
 ) -> BlockResult:
     """Play some runs of one policy, as many per launch as fit on the device."""
-    cuda, policy = toolkit(), policy.at(environment.arms)
+    cuda = toolkit()
+    policy = policy.at(environment.arms)
     pending = pending_bytes(policy, environment.arms, traffic, horizon)
     requirements = LaunchRequirements(
         shape_of(policy, environment), horizon, len(checkpoints), pending
@@ -136,6 +137,7 @@ def _pending(job: _Job) -> Callable[[LaunchGrid], tuple[Any, ...]]:
 
 
 def _launcher(job: _Job) -> Launch:
+    """A function that launches the kernel of a job with its arguments, which are on the device."""
     device, policy, environment, requirements, shared, traffic, stream = job
     cuda = toolkit()
     adaptive = requirements.shape.adaptive

@@ -122,6 +122,7 @@ def toolkit() -> Any:
 
 @contextmanager
 def _names_removed_from_numpy() -> Iterator[None]:
+    """Lend NumPy, in the block, a name that it dropped and numba-cuda needs."""
     # numba-cuda 0.30 needs an alias of vstack that NumPy 2.5 removed.
     name = "row_stack"
     missing = not hasattr(np, name)
@@ -221,9 +222,8 @@ class LaunchRequirements(NamedTuple):
 
 
 def resident_threads(shape: Shape) -> int:
-    """How many threads of a multiprocessor should run at once.
-
-    They are as many as have their states in its cache, if there is room for any.
+    """How many threads of a multiprocessor should run at once: as many as have their states in its
+    cache, if there is room for any.
     """
     fitting = NEAR // shape.touched() // WARP * WARP
     return int(min(fitting, MOST_THREADS)) if fitting >= FEWEST_THREADS else FAR_THREADS
