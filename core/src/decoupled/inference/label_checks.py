@@ -50,7 +50,8 @@ def check_labels(table: ScoreTable, share: float) -> None:
             f"{100.0 * FALSE_ALARMS:g} % of tables), so a comparison by these labels is biased"
         )
         raise ParameterError(Message(problem, "draw the items to label by chance, before scoring"))
-    if evidence_of_share(table, share) >= goal:
+    is_impossible = share == 1.0 and found < len(table.items)
+    if is_impossible or evidence_of_share(table, share) >= goal:
         problem = (
             f"label_share = {share:g}: {found:,} of {len(table.items):,} items are labelled, which "
             f"a share of {share:g} gives in at most {100.0 * FALSE_ALARMS:g} % of tables"

@@ -159,9 +159,7 @@ def _by_item(
     for place, row in enumerate(zip(*(_plain(columns[column]) for column in wanted), strict=True)):
         item, arm, number = row
         for what, value in (("item", item), ("arm", arm)):
-            if _is_blank(value):
-                rule = "is missing"
-                raise ParameterError.of(f"{name}[{place}].{what}", value, rule, "leave out the row")
+            _check_name(f"{name}[{place}].{what}", value)
         if arms is not None and arm not in arms:
             continue
         seen_arms[arm] = None
@@ -173,6 +171,15 @@ def _by_item(
         losses[arm] = _loss(f"{name}[{place}].{number_name}", number, scale)
         losses_of[item] = losses
     return losses_of, list(seen_arms)
+
+
+def _check_name(name: str, value: Any) -> None:
+    """Raise an error if a cell names no item or arm."""
+    if isinstance(value, (list, dict, set)):
+        rule = "is neither a text nor a number"
+        raise ParameterError.of(name, value, rule, "give one for each row")
+    if _is_blank(value):
+        raise ParameterError.of(name, value, "is missing", "leave out the row")
 
 
 def _plain(column: Any) -> Sequence[Any]:
