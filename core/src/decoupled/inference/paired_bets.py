@@ -25,6 +25,9 @@ multiple of d minus its mean over all items so far, with the slope of g on d. Th
 prediction-powered inference (Angelopoulos, Bates, Fannjiang, Jordan and Zrnic, Science 382, 2023)
 as a bet. Half of the money ignores the judge and takes m for the forecast, so that z is
 (g - m) / (1 + m) at a label and 0 otherwise: a bad judge costs at most a factor of two.
+
+If means drift, what the money shows with labels holds for the plain running mean, or for that with
+the weights 1 / (1 + (1 - rho) F1 + rho m): for one of them, as each half has its own.
 """
 
 import math
