@@ -52,25 +52,41 @@ def _read_csv(path: Path, place: str, wanted: Sequence[str] | None) -> dict[str,
     """The wanted columns of a CSV file, as tuples of texts."""
     # Spreadsheets begin it with a byte order mark.
     with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file)
-        rows: list[Sequence[str]] = []
-        try:
-            header = next(reader, [])
-            names = _chosen_names(place, header, wanted)
-            if not names:
-                return {}
-            select = itemgetter(*map(header.index, names))
-            for row in reader:
-                if len(row) == len(header):
-                    rows.append(select(row))
-                elif row:  # a blank line has no row
-                    sizes = f"{len(row)} values, and the header {len(header)}"
-                    raise _unreadable(place, f"line {reader.line_num} has {sizes}")
-        except UnicodeDecodeError:
-            raise _unreadable(place, f"is not UTF-8, after about {len(rows):,} rows") from None
-        except csv.Error as error:
-            rule = f"line {reader.line_num} is not CSV ({error})"
-            raise _unreadable(place, rule) from None
+        return csv_columns(file, place, wanted)
+
+
+def csv_columns(
+    lines: Iterable[str], place: str, wanted: Sequence[str] | None = None
+) -> dict[str, Any]:
+    r"""The columns of CSV with a header of names, from its lines, as `read_columns` gives them.
+
+    Args:
+        lines: the lines.
+        place: what an error calls them.
+        wanted: the columns to read; None reads all.
+
+    >>> csv_columns(["left,right\n", "0.1,0.9\n"], "log.csv", ["right"])
+    {'right': ('0.9',)}
+    """
+    reader = csv.reader(lines)
+    rows: list[Sequence[str]] = []
+    try:
+        header = next(reader, [])
+        names = _chosen_names(place, header, wanted)
+        if not names:
+            return {}
+        select = itemgetter(*map(header.index, names))
+        for row in reader:
+            if len(row) == len(header):
+                rows.append(select(row))
+            elif row:  # a blank line has no row
+                sizes = f"{len(row)} values, and the header {len(header)}"
+                raise _unreadable(place, f"line {reader.line_num} has {sizes}")
+    except UnicodeDecodeError:
+        raise _unreadable(place, f"is not UTF-8, after about {len(rows):,} rows") from None
+    except csv.Error as error:
+        rule = f"line {reader.line_num} is not CSV ({error})"
+        raise _unreadable(place, rule) from None
     if len(names) == 1:  # then `select` gives no tuple
         return {names[0]: tuple(rows)}
     columns = zip(*rows, strict=True) if rows else [()] * len(names)

@@ -3,7 +3,7 @@
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -102,6 +102,105 @@ def simulate(
             typer.echo(estimate(plans, workers, device))
         else:
             run_all(plans, out, workers=workers, dask=dask, device=device, quiet=quiet, latex=latex)
+
+
+@app.command()
+def compare(
+    scores: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SCORES", help="A .csv or .parquet file with the columns item, arm, score."
+        ),
+    ],
+    *,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            help="What people say of some items: a file with the columns item, arm, label."
+        ),
+    ] = None,
+    label_share: Annotated[
+        float | None,
+        typer.Option(help="The probability with which each item was drawn to be labelled."),
+    ] = None,
+    arm: Annotated[
+        list[str] | None,
+        typer.Option(help="An arm to compare; repeat it for several. Default: all."),
+    ] = None,
+    baseline: Annotated[str | None, typer.Option(help="The arm that others have to beat.")] = None,
+    margin: Annotated[
+        float,
+        typer.Option(help="By how much they have to; below 0, how much worse they may be."),
+    ] = 0.0,
+    risk: Annotated[
+        float, typer.Option(help="The probability that anything said is ever wrong.")
+    ] = 0.05,
+    score_range: Annotated[
+        tuple[float, float],
+        typer.Option(metavar="LOW HIGH", help="The lowest and the highest possible score."),
+    ] = (0.0, 1.0),
+    label_range: Annotated[
+        tuple[float, float] | None,
+        typer.Option(metavar="LOW HIGH", help="The same for labels, if it differs."),
+    ] = None,
+    better: Annotated[
+        str, typer.Option(help="Which scores are better: lower or higher.")
+    ] = "lower",
+    missing: Annotated[
+        float | None,
+        typer.Option(help="What a missing score counts as. By default its item is left out."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="Read CSV files that grow, until it is decided."),
+    ] = False,
+    idle: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, help="With --follow: end after so many seconds without anything new."
+        ),
+    ] = None,
+    learner: Annotated[
+        Path | None,
+        typer.Option(help="A new file for a Ladder learner that has learned from the scores."),
+    ] = None,
+) -> None:
+    """Compare arms that were scored on the same items, corrected by labels of a few.
+
+    Exits with 0 if an arm is better, 3 if none is better than the baseline, 4 if it is undecided.
+    """
+    from .client import show
+    from .compare import STATUS_OF, Growing, check_learner_file, comparison_text, save_learner
+    from .compare import follow as follow_files
+
+    settings: dict[str, Any] = {
+        "label_share": label_share,
+        "arms": arm or None,
+        "baseline": baseline,
+        "margin": margin,
+        "risk": risk,
+        "score_range": score_range,
+        "label_range": label_range,
+        "better": better,
+        "missing": missing,
+    }
+    with report_errors(arguments=settings):
+        from ..inference import ScoreComparison, compare_scores
+
+        def compare_tables(scores: Any, labels: Any) -> ScoreComparison:
+            return compare_scores(scores, labels, **settings)
+
+        if learner is not None:
+            check_learner_file(learner)
+        if follow:
+            comparison = follow_files(Growing.checked(scores, labels, arm), compare_tables, idle)
+        else:
+            comparison = compare_tables(scores, labels)
+        if learner is not None:
+            save_learner(comparison, learner)
+        show(comparison.to_dict(), None if as_json else comparison_text(comparison))
+        raise typer.Exit(STATUS_OF[comparison.state])
 
 
 app.add_typer(client, name="client")

@@ -21,6 +21,9 @@ from .ordering import PATIENCE as PATIENCE
 from .ordering import PATIENCE_OF_LOGS as PATIENCE_OF_LOGS
 from .ordering import Awaited as Awaited
 from .ordering import iter_settled as iter_settled
+from .score_comparison import ScoreComparison as ScoreComparison
+from .score_comparison import ScoreDifference as ScoreDifference
+from .score_comparison import compare_scores as compare_scores
 from .sequences import Sequences as Sequences
 from .sums import most_segments as most_segments
 from .sums import share_of_segment as share_of_segment

@@ -360,20 +360,35 @@ def columns_of(log: Any) -> dict[str, Any]:
     >>> columns_of([{"explore": "a", "propensity": 0.5, "loss": 0.3, "note": "not read"}])
     {'explore': ['a'], 'propensity': [0.5], 'loss': [0.3]}
     """
-    wanted = (*NEEDED, *OPTIONAL)
-    if isinstance(log, (str, os.PathLike)):
-        return _from_file(Path(log), wanted)
-    if isinstance(log, Mapping) or hasattr(log, "columns"):
-        return {name: as_column(log[name]) for name in wanted if name in _column_names(log)}
-    if isinstance(log, (bytes, int, float)) or not isinstance(log, Iterable):
-        raise ParameterError.of("log", log, f"is {kind_of(log)}", _KINDS)
-    rows = list(log)
+    return table_columns(log, (*NEEDED, *OPTIONAL), "log")
+
+
+def table_columns(table: Any, wanted: tuple[str, ...], name: str) -> dict[str, Any]:
+    """The wanted columns of a table: the path of a file, a data frame, columns by name, or rows.
+
+    Args:
+        table: the table.
+        wanted: the columns to read, of which some may be missing.
+        name: what errors call the table.
+
+    >>> table_columns({"left": [1.0], "right": [2.0]}, ("right",), "table")
+    {'right': [2.0]}
+    """
+    if isinstance(table, (str, os.PathLike)):
+        return _from_file(Path(table), wanted, name)
+    if isinstance(table, Mapping) or hasattr(table, "columns"):
+        return {
+            column: as_column(table[column]) for column in wanted if column in _column_names(table)
+        }
+    if isinstance(table, (bytes, int, float)) or not isinstance(table, Iterable):
+        raise ParameterError.of(name, table, f"is {kind_of(table)}", _KINDS)
+    rows = list(table)
     for place, row in enumerate(rows):
         if not isinstance(row, Mapping):
             rule = f"is {kind_of(row)}, and rows must be mappings"
-            raise ParameterError.of(f"log[{place}]", row, rule, _KINDS)
+            raise ParameterError.of(f"{name}[{place}]", row, rule, _KINDS)
     present = set().union(*(row.keys() for row in rows))
-    return {name: [row.get(name) for row in rows] for name in wanted if name in present}
+    return {column: [row.get(column) for row in rows] for column in wanted if column in present}
 
 
 def _column_names(log: Any) -> list[Any]:
@@ -391,11 +406,11 @@ def _chosen(column: Any, rows: Ints) -> Any:
     return [column[row] for row in rows.tolist()]
 
 
-def _from_file(path: Path, wanted: tuple[str, ...]) -> dict[str, Any]:
+def _from_file(path: Path, wanted: tuple[str, ...], name: str) -> dict[str, Any]:
     """The wanted columns of a CSV or Parquet file."""
     if path.suffix not in (".csv", ".parquet"):
-        raise ParameterError.of("log", str(path), "must end in .csv or .parquet", _KINDS)
-    return read_columns(path, f"log = {shown(str(path))}", wanted)
+        raise ParameterError.of(name, str(path), "must end in .csv or .parquet", _KINDS)
+    return read_columns(path, f"{name} = {shown(str(path))}", wanted)
 
 
 def _numbers(name: str, column: Any) -> Floats:
