@@ -25,6 +25,7 @@ from .score_comparison import ScoreComparison as ScoreComparison
 from .score_comparison import ScoreDifference as ScoreDifference
 from .score_comparison import compare_scores as compare_scores
 from .sequences import Sequences as Sequences
+from .sums import Observation as Observation
 from .sums import most_segments as most_segments
 from .sums import share_of_segment as share_of_segment
 from .verdicts import Verdict as Verdict

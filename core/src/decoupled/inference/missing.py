@@ -57,7 +57,7 @@ class Missing(NamedTuple):
             decision: the decision.
             live: the arms that are not retired, which share the bets.
 
-        >>> from decoupled.inference.sums import Observation
+        >>> from decoupled.inference import Observation
         >>> missing = Missing()
         >>> for _ in range(20):
         ...     missing = missing.with_decision(Observation(0, 2.0, 0.0), [0, 1])

@@ -13,13 +13,13 @@ from decoupled.decision import Arm
 from decoupled.errors import near_name
 from decoupled.inference import (
     Interval,
+    Observation,
     Sequences,
     Verdict,
     most_segments,
     share_of_segment,
     verdict,
 )
-from decoupled.inference.sums import Observation
 from decoupled.learner import LossRange
 
 from ..experiment.context import Value, segment_of
