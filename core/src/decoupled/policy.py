@@ -241,8 +241,8 @@ class Definition(Description, kind="policy", package="decoupled.policies"):
         """The parameters as an array, which `entries` take: flags as 0 or 1, vectors spread.
 
         >>> import decoupled as dc
-        >>> dc.FTPL().params()
-        Params(alpha=3.0, c=2.0, is_sorting=False, is_sharing=True)
+        >>> dc.FTPL().params()._asdict()
+        {'alpha': 3.0, 'c': 2.0, 'is_sorting': False, 'is_sharing': True}
         >>> dc.FTPL().param_values().tolist()
         [3.0, 2.0, 0.0, 1.0]
         """

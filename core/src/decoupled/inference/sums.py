@@ -57,6 +57,14 @@ class Observation(NamedTuple):
             known.
         rho: the probability with which the round wanted a label; 1 without labels.
         label: the label that it got, in [0, 1]; None if it got none, and without labels.
+
+    The second arm was explored with probability 1/4, and lost 0.3:
+
+    >>> from decoupled.inference import Sequences
+    >>> sequences = Sequences(arms=2)
+    >>> sequences.add(Observation(explore=1, weight=4.0, loss=0.3))
+    >>> sequences.observed
+    1
     """
 
     explore: int
