@@ -28,6 +28,15 @@ def refused(*words: str) -> str:
     return done.output
 
 
+def refused_as_usage(*words: str) -> str:
+    """What a command says of a wrong command line, for which docs/commands.md promises the exit
+    status 2.
+    """
+    done = run("client", *words)
+    assert done.exit_code == 2
+    return done.output
+
+
 def test_tags_lists_and_deleting_from_a_shell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -47,6 +56,7 @@ def test_tags_lists_and_deleting_from_a_shell(
         assert json.loads(line)["id"] == made["id"]
         assert len(said("decisions", "colours", "--most", "1").splitlines()) == 1
         said("log", "colours", str(tmp_path / "log.csv"), "--tag", "country:de")
+        assert "exists already" in refused_as_usage("log", "colours", str(tmp_path / "log.csv"))
         assert len((tmp_path / "log.csv").read_text().splitlines()) == 2
         assert shown("evaluate", "colours", "--tag", "country:de")["decisions"] == 1
         assert "NAME:VALUE" in refused("decide", "colours", "--tag", "country")
@@ -107,7 +117,7 @@ def test_learners_and_logs_move_from_a_shell(
         assert created["imported"] is not None
         said("learner", "moved", str(back))
         assert dc.Learner.load(back).decide() == learner.decide()
-        assert "exists already" in refused("learner", "moved", str(back))
+        assert "exists already" in refused_as_usage("learner", "moved", str(back))
         log.write_text('{"explore": "a", "propensity": 0.5, "loss": 3}\n')
         assert shown("replay", "moved", str(log))["learned"] == 1
         assert shown("replay", "moved", str(log))["already"] == 1
@@ -155,8 +165,8 @@ def test_the_kill_switch_and_budget_from_a_shell(
         assert shown("feedback", made["id"], "--preference", "tie")["loss"] == 0.5
 
         assert "is not an arm" in refused("pin", "numbered", "9")
-        assert "CHANGES = '{': is not JSON" in refused("guardrails", "numbered", "{")
-        assert "must be a JSON object" in refused("budget", "numbered", "[]")
+        assert "CHANGES = '{': is not JSON" in refused_as_usage("guardrails", "numbered", "{")
+        assert "must be a JSON object" in refused_as_usage("budget", "numbered", "[]")
         assert "both given" in refused("feedback", made["id"], "--preference", "tie", "--loss", "1")
 
 

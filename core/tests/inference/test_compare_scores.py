@@ -332,6 +332,22 @@ def test_what_is_no_comparison_is_refused(
         compare_scores(rows, labels, **options)
 
 
+def test_the_sentence_says_when_the_arm_that_it_names_was_shown_to_be_better() -> None:
+    """The third arm is the best one, and was shown to be better than the baseline after the second
+    was.
+    """
+    losses = np.tile([0.9, 0.5, 0.9], (100, 1))
+    losses[30:, 2] = 0.0
+    table = columns_of(losses, "score", ("a", "b", "c"))
+    comparison = compare_scores(table, baseline="a")
+    shown_at = {each.arm: each.shown_at for each in comparison.differences}
+    assert comparison.best == "c"
+    assert comparison.shown_at == shown_at["b"] != shown_at["c"]
+    assert (
+        comparison.text == f"c is better than a (95 %, shown after {shown_at['c']} items); so is b"
+    )
+
+
 def test_an_item_without_a_score_is_left_out() -> None:
     comparison = compare_scores([ROW, {"item": 1, "arm": "new", "score": ""}])
     assert (comparison.items, comparison.dropped, comparison.state) == (0, 1, "undecided")

@@ -203,7 +203,7 @@ ARMS_AND_COUNTS: list[Row] = [
     (
         PARAMETER,
         one("decide", 11),
-        "count = 11: must not exceed max_pending = 10; raise max_pending in",
+        "count = 11: must not exceed max_pending = 10; make fewer at once, or raise max_pending in",
     ),
     (PARAMETER, one("decide", 10**30), f"count = {10**30}: must not exceed max_pending = 10; "),
     *(

@@ -13,6 +13,7 @@ from scipy import stats
 
 import decoupled as dc
 from decoupled.base.arrays import Floats
+from decoupled.errors import ParameterError
 from decoupled.extend import diagnostics
 from decoupled.learner import policy_state
 from decoupled.policies.ladder import state as ladder_state
@@ -119,6 +120,17 @@ def test_what_pending_decisions_keep_is_bounded(monkeypatch: pytest.MonkeyPatch)
     again.add_arms(["new", "newer"])
     again.decide()
     assert (len(again.pending), again.pending.forgotten) == (5, 6)
+
+
+def test_one_call_makes_no_more_decisions_than_may_await_feedback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(policy_state, "MOST_KEPT", 10)
+    learner = dc.Ladder().start(2, seed=1)
+    assert learner.max_pending == 5
+    with pytest.raises(ParameterError, match="count = 6: must not exceed max_pending = 5"):
+        learner.decide(count=6)
+    assert len(learner.decide(count=5)) == len(learner.pending) == 5
 
 
 def test_thousands_of_arms_are_the_same_policy() -> None:

@@ -478,7 +478,7 @@ def check_new(file: Path, *, force: bool) -> None:
     """Refuse to replace a file before any work is done, unless forced."""
     if file.is_file() and not force:
         remedy = "choose another name, or replace it with --force"
-        raise ParameterError.of("FILE", str(file), "exists already", remedy)
+        raise ParameterError.of("file", str(file), "exists already", remedy)
 
 
 @service_command("archive")
@@ -516,7 +516,7 @@ def client_down(
     show(service.request("PUT", f"{experiment_path(name)}/down", json=body))
 
 
-@service_command("guardrails")
+@service_command("guardrails", arguments=("CHANGES",))
 def client_guardrails(
     service: "Client",
     name: Experiment,
@@ -528,7 +528,7 @@ def client_guardrails(
     show(service.change_guardrails(name, **_object("CHANGES", changes)))
 
 
-@service_command("budget")
+@service_command("budget", arguments=("LIMITS",))
 def client_budget(
     service: "Client",
     name: Experiment,
@@ -628,7 +628,7 @@ def client_delete(
     show(service.request("DELETE", experiment_path(name), params={"confirm": confirm}))
 
 
-@service_command("learner")
+@service_command("learner", arguments=("file",))
 def client_learner(
     service: "Client",
     name: Experiment,

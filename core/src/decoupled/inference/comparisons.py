@@ -35,11 +35,14 @@ Basis: TypeAlias = Literal["running", "paired", "stationary"]
 
 # What was won is compared as a product there, and as a sum of logarithms here.
 _ROUNDING = 1.0 + 1e-9
+_RISK_OF_UPPER_END = 0.05  # of the end that chooses a rival; no risk of what is said
 _FARTHEST = 1e6  # times the observations so far that a look ahead reaches
 
 
 def basis_of(sums: Sums, *, drift: bool) -> Basis:
-    """How arms are compared: two by two if losses may drift and a law of exploration was known."""
+    """How arms are compared: `stationary` without drift; else `paired` once a law of exploration
+    was known, and `running` before.
+    """
     if not drift:
         return "stationary"
     return "paired" if sums.rounds[LAW_ROUNDS] > 0 else "running"
@@ -125,8 +128,8 @@ def risk_of_arm(sums: Sums, arm: int, basis: Basis) -> float:
 
 
 def within(sums: Sums, margin: float, risk: float, *, drift: bool) -> Ints:
-    """The arms, of at most a hundred, that are shown now not to be worse than any other by more
-    than a margin.
+    """The arms that are shown now not to be worse than any other by more than a margin; none if
+    there are more arms than `pairs` follows, unless losses seen are compared.
 
     All that is ever shown so holds together, for every margin, with probability 1 - risk.
     """
@@ -150,7 +153,7 @@ def within(sums: Sums, margin: float, risk: float, *, drift: bool) -> Ints:
 
 def own_risks(sums: Sums, arms: Ints, first: int, basis: Basis) -> Floats:
     """For each of the arms, the smallest risk at which it is shown now to be worse than the first,
-    by these two alone.
+    by these two alone; by closed testing of all if no mean changes and laws are known.
 
     If losses may drift, all of them by the same rounds: those since arms were last added.
     """
@@ -254,7 +257,9 @@ def _against_lowest(sums: Sums, live: Ints) -> tuple[int, Floats]:
     worse than it.
     """
     gain, gains = sums.moments[live, PLAIN + OPPOSITE : PLAIN + MOMENTS].T
-    rival = int(live[np.argmax(lower_mean(sums.counts[live, SEEN], gain, gains, 0.05))])
+    rival = int(
+        live[np.argmax(lower_mean(sums.counts[live, SEEN], gain, gains, _RISK_OF_UPPER_END))]
+    )
     return rival, np.where(live == rival, 0.0, plain_evidence(sums, live, rival))
 
 

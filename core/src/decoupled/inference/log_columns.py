@@ -85,7 +85,7 @@ class Log:
         predicted: the losses that were predicted when the decisions were made.
         context: the context of each decision; None if none has one.
         missing: the number of rows that explored and have no loss, apart from those that hold up
-            others.
+            others or are held up; a loss that came too late counts as none.
         waiting: the number of rows with a loss that are held up.
         laws: the probability with which each decision explored each arm, a row of NaN if that is
             not known; None if no row says it.

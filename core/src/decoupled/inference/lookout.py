@@ -93,7 +93,7 @@ class Lookout:
     own: `since_alarm`, None before the first.
 
     Args:
-        every: at most the mean number of looks until a false alarm.
+        every: a false alarm takes this many looks or more, on average.
     """
 
     def __init__(self, every: float) -> None:

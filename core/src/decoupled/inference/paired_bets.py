@@ -163,7 +163,7 @@ def _before(values: Floats) -> Floats:
 
 
 def slope_of(products: Floats, squares: Floats, deviation: Floats) -> Floats:
-    """The slope of labels on scores in [0, 1], from centred sums of products and of squares.
+    """The slope of labels on scores, kept in [0, 1], from centred sums of products and of squares.
 
     Pseudo-labels that do not depend on the score draw it to 0 while labels are few.
 

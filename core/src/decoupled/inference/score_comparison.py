@@ -421,7 +421,10 @@ def _text(
     if state == "better":
         also = [f"{each.arm}" for each in differences if each.state == state and each.arm != best]
         so_are = f"; so {'is' if len(also) == 1 else 'are'} {', '.join(also)}" if also else ""
-        return f"{best} is {_better_text(question)}{so_are} {ending}"
+        # The others may have been shown to be better before or after it.
+        best_shown_at = next(each.shown_at for each in differences if each.arm == best)
+        ending = f"({question.level}, shown after {best_shown_at:,} items)"
+        return f"{best} is {_better_text(question)} {ending}{so_are}"
     subject = f"{differences[0].arm} is not" if len(differences) == 1 else "no arm is"
     return f"{subject} {_better_text(question)} {ending}"
 

@@ -6,8 +6,9 @@ same bet on 1 - loss.
 **By looks.** A look at an arm with the level m, known before, is worth z = (x - m) / m. The weight
 1 / m is the largest with z >= -1 for every loss x in [0, 1], and the mean of z is (mu - m) / m. So
 the bet bounds the mean over the rounds that looked at the arm, weighted by 1 / m (by 1 / (1 - m)
-above). It needs no law and no propensity. With labels, x lies in [1 - 1 / rho, 1 / rho], and the
-weight is rho / (1 - rho + rho m).
+above). It needs no law and no propensity. With labels, the expected loss is clipped to a band
+[a, b] round m (`decoupled.kernels.observed.BAND`), and the weight is rho / (rho m + (1 - rho) b);
+above, it is rho / (1 - rho m - (1 - rho) a).
 
 **Centred.** What was exploited, or an arm compared with it, is asked about all rounds alike, so the
 weights are fixed and the estimates are centred: of an arm e that was explored with the chance p,

@@ -56,7 +56,8 @@ class Observation(NamedTuple):
         law: the probability with which each arm was explored, 0 for retired arms; None if it is not
             known.
         rho: the probability with which the round wanted a label; 1 without labels.
-        label: the label that it got, in [0, 1]; None if it got none, and without labels.
+        label: the label that it got, in [0, 1]; None if it got none, and without labels; NaN in a
+            learner's queue while a wanted one is not known yet.
 
     The second arm was explored with probability 1/4, and lost 0.3:
 

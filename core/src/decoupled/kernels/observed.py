@@ -6,7 +6,7 @@ from ..base.arrays import Floats, Ints
 from .jit import compiled
 from .stakes import LEAST_LEVEL, MOST_LEVEL
 
-# How far round the level, to which the expected loss of an unlabelled answer is clipped.
+# An expected loss that is farther than this from the level counts as the nearer end of the band.
 BAND = 0.08
 
 

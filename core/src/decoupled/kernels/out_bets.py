@@ -65,7 +65,7 @@ def bet_against_leader(seen: Observed, outs: OutTotals, standing: Standing, n: i
     outs.led[leader] = 1
     if explored != leader:
         _bet_by_law(seen, outs, standing, n, explored, leader, 1.0)
-        return _mark_out(outs, explored)
+        return _mark_if_won(outs, explored)
     has_won = False
     for arm in range(len(outs.money)):
         if arm != leader and standing.chances[arm] > 0.0:
@@ -129,8 +129,10 @@ def _bet_by_weight(
 
 
 @compiled
-def _mark_out(outs: OutTotals, arm: int) -> bool:
-    """Mark an arm whose bet has won enough; whether any was marked."""
+def _mark_if_won(outs: OutTotals, arm: int) -> bool:
+    """Mark every arm whose bet has won enough, once that of this arm has; whether any was
+    marked.
+    """
     if outs.marks[arm] != CONTENDS or outs.money[arm] < outs.goal[0]:
         return False
     return _mark_all(outs)

@@ -85,7 +85,9 @@ def bet_on_pairs(seen: Observed, pairs: PairTotals, standing: Standing, n: int) 
 
 @compiled
 def _take_slots(pairs: PairTotals, standing: Standing, arm: int) -> int:
-    """Take how the arm of each slot stands; return the slot of one arm, -1 if it has none."""
+    """Take how the arm of each slot stands; return the slot of one arm, -1 if it has none or the
+    round could not explore it.
+    """
     explored_slot = -1
     for slot in range(len(pairs.owners)):
         owner = pairs.owners[slot]

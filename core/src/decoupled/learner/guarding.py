@@ -13,8 +13,7 @@ from .guardrails import Guardrails
 from .parts import Parts
 from .watching import WatchOptions, new_watch
 
-# With losses that may drift, the arms are compared again after one more observation for each so
-# many so far.
+# The next look at the evidence comes after one more observation for each so many so far.
 OBSERVATIONS_PER_LOOK = 20
 # The law that keys draw from is looked at after one observation for each so many arms.
 ARMS_FOR_EACH_OBSERVATION = 4
@@ -163,8 +162,9 @@ class GuardedServing:
     def _look_within(self, segment: int) -> None:
         """Find which arms are within the margin, if it is time to look again.
 
-        Looks cost more than observations, so they get rarer: if losses may drift, each comes before
-        5 % more were observed. Until then, what the last look found is served.
+        Looks cost more than observations, so they get rarer: if losses may drift, the next one
+        comes after 5 % more observations, or one if that is more; else see `_next_look`. Until
+        then, what the last look found is served.
         """
         parts = self._parts
         guard = parts.guard
@@ -271,4 +271,4 @@ def _next_look(observed: int) -> int:
 
     Looks cost more than observations, so they get rarer.
     """
-    return observed + max(10, observed // 20)
+    return observed + max(10, observed // OBSERVATIONS_PER_LOOK)

@@ -397,10 +397,11 @@ class Learner:
         if count is None:
             return self._turns.run(self._decide, request)
         number = whole_number("count", count, 1, "leave it out for a single decision")
-        limit = self._core.parts.pending_store.limit
-        if number > limit:
-            rule = f"must not exceed max_pending = {limit}"
-            raise ParameterError.of("count", count, rule, "raise max_pending in start()")
+        most = self._core.parts.pending_store.most
+        if number > most:
+            rule = f"must not exceed max_pending = {most}"
+            remedy = "make fewer at once, or raise max_pending in start()"
+            raise ParameterError.of("count", count, rule, remedy)
         return self._turns.run(self._core.decide_often, request, number)
 
     def redecide(

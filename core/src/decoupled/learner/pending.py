@@ -181,7 +181,7 @@ class PendingStore:
         raise FeedbackError(f"decision {shown(decision_id)}: {problem}")
 
     def add(self, pending: Pending) -> None:
-        """Wait for the feedback of a decision, if there is room for one more."""
+        """Wait for the feedback of a decision. The caller makes sure that there is room."""
         decision, _, _, _ = pending
         self.decisions[decision.id] = pending
         self.made += 1

@@ -166,10 +166,10 @@ class PolicyState:
             return
         arm = self.serials.place(serial)
         if eligible is not None:
-            baseline_now = baseline_of(baseline)
-            if baseline_now is None and self.pending_baselines.takes_any:
-                baseline = self.pending_baselines.current(self._was_away(eligible))
-            if baseline_now is None or baseline_now.kind != "law":  # else the update does
+            kept_baseline = baseline_of(baseline)
+            if kept_baseline is None and self.pending_baselines.takes_any:
+                baseline = self.pending_baselines.current(self._mask_of_absent(eligible))
+            if kept_baseline is None or kept_baseline.kind != "law":  # else the update does
                 self._charge_absent(eligible, loss)
         if arm is not None:
             self.learn(arm, decision.weight, loss, baseline, decision.id)
@@ -226,15 +226,15 @@ class PolicyState:
         if self.policy.cumulative is None:
             return
         if self.contexts is not None:  # the update charges them, in each of its ladders
-            self._absent[self._was_away(eligible)] = 1.0
+            self._absent[self._mask_of_absent(eligible)] = 1.0
             return
         if self.has_baselines:
             self.record_baselines()
-        np.add(self._cumulative, loss, out=self._cumulative, where=self._was_away(eligible))
+        np.add(self._cumulative, loss, out=self._cumulative, where=self._mask_of_absent(eligible))
         self.pending_baselines.kept_of = ""
         self.calls.init()
 
-    def _was_away(self, eligible: EligibleArms) -> NDArray[np.bool_]:
+    def _mask_of_absent(self, eligible: EligibleArms) -> NDArray[np.bool_]:
         """A mask of the arms that a decision could not choose."""
         if eligible is self._last_away[0]:
             return self._last_away[1]
@@ -299,7 +299,7 @@ class PolicyState:
         self.flush()
         serials = self.serials.extended(newcomers)
         new = PolicyState(self.policy, self._extended(newcomers), self.stream, serials)
-        return self._followed(new, np.arange(self.state.floats.shape[1]))
+        return self._with_contexts(new, np.arange(self.state.floats.shape[1]))
 
     def without(self, gone: Ints) -> "PolicyState":
         """A copy without the arms at these places."""
@@ -308,11 +308,12 @@ class PolicyState:
         form = self.policy.at(len(left))
         state = self.layout.restrict(self.state, left, form.layout)
         state.scalars[ARMS] = len(left)
-        return self._followed(
+        return self._with_contexts(
             PolicyState(self.policy, state, self.stream, self.serials.restricted_to(left)), left
         )
 
-    def _followed(self, new: "PolicyState", left: Ints) -> "PolicyState":
+    def _with_contexts(self, new: "PolicyState", left: Ints) -> "PolicyState":
+        """The new state, with these contexts for the arms that are left."""
         if self.contexts is not None:
             new.contexts = self.contexts.with_arms(new.state, new.calls.init, left)
         return new

@@ -115,10 +115,8 @@ class Watch:
             copy.segments = {}
         return copy
 
-    def with_labels(self, rules: Labels) -> "Watch":
-        """The same watch for decisions that are judged and labelled, before anything is
-        observed.
-        """
+    def keep_labels(self, rules: Labels) -> None:
+        """Keep what a judge and labels say too; call this before anything is observed."""
         sums = self.sequences.sums
         self.judged_sequences = Sequences(
             self.sequences.count, sums.risk, drift=sums.drift, coupled=sums.coupled
@@ -126,7 +124,6 @@ class Watch:
         self.judge_sums = JudgeSums(self.sequences.count)
         if self.queue.expired_loss is not None:
             self.queue.expired_loss = rules.to_unit(self.queue.expired_loss)
-        return self
 
     def with_patience(self, patience: int, expired_loss: float | None) -> "Watch":
         """A copy with another patience, and another loss if it runs out."""

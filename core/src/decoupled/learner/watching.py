@@ -63,7 +63,7 @@ def new_watch(parts: Parts, options: WatchOptions) -> "Watch":
     queue.waits_for_batch = options.patience is None
     watch = Watch(sequences, queue, weighs=policy.cumulative is not None)
     if rules is not None:
-        watch = watch.with_labels(rules)
+        watch.keep_labels(rules)
         queue.label_patience = rules.deadline if options.patience is None else options.patience
     watch = watch.with_arms(serials)
     if parts.compares_by_segment(parts.guard.rules):

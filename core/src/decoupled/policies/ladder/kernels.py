@@ -71,7 +71,9 @@ def init(params: Params, state: State) -> None:
 
 @compiled
 def refresh(params: Params, state: State) -> None:
-    """Derive rates, surrogates, the rungs' weights, the two best arms and the baselines."""
+    """Derive rates, surrogates, the rungs' weights, the leaders and their challengers, and the
+    baselines.
+    """
     floats = state.floats
     scalars = state.scalars
     unit = max(MOST_SPREAD * scalars[S.largest] * scalars[S.largest], TINY)
