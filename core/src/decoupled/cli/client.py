@@ -128,12 +128,15 @@ def experiment_path(name: str) -> str:
 
 def tags_of(tags: list[str] | None) -> dict[str, str] | None:
     """Tags from texts such as "country:de"; None if there are none."""
-    for text in tags or ():
-        if ":" not in text:
+    if not tags:
+        return None
+    values = {}
+    for text in tags:
+        name, separator, value = text.partition(":")
+        if not separator:
             raise ParameterError.of("--tag", text, "must be NAME:VALUE", "for example country:de")
-    return (
-        {name: value for name, _, value in (text.partition(":") for text in tags)} if tags else None
-    )
+        values[name] = value
+    return values
 
 
 def _policy_of(policy: str) -> Any:
@@ -478,7 +481,7 @@ def check_new(file: Path, *, force: bool) -> None:
     """Refuse to replace a file before any work is done, unless forced."""
     if file.is_file() and not force:
         remedy = "choose another name, or replace it with --force"
-        raise ParameterError.of("file", str(file), "exists already", remedy)
+        raise ParameterError.of("FILE", str(file), "exists already", remedy)
 
 
 @service_command("archive")
@@ -628,7 +631,7 @@ def client_delete(
     show(service.request("DELETE", experiment_path(name), params={"confirm": confirm}))
 
 
-@service_command("learner", arguments=("file",))
+@service_command("learner")
 def client_learner(
     service: "Client",
     name: Experiment,

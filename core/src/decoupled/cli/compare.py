@@ -223,7 +223,7 @@ def _cells(each: "ScoreDifference", *, is_turned: bool) -> list[str]:
 
 
 def _number(value: float) -> str:
-    return f"{value + 0.0:,.4g}"
+    return f"{value + 0.0:,.4g}"  # -0.0 as 0
 
 
 def check_learner_file(file: Path) -> None:

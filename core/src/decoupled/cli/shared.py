@@ -91,11 +91,12 @@ def report_errors(
         yield
     except (DecoupledError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
-        request = getattr(error, "request_id", None)
-        if request is not None and getattr(error, "status", 0) >= 500:
+        request_id = getattr(error, "request_id", None)
+        if request_id is not None and getattr(error, "status", 0) >= 500:
             # Only the service's log tells more.
-            typer.echo(f"The id of the request is {request}.", err=True)
-        [argument] = re.findall(r"^[\w.-]*", str(error))
+            typer.echo(f"The id of the request is {request_id}.", err=True)
+        first_word = re.match(r"[\w.-]+", str(error))
+        argument = "" if first_word is None else first_word.group()
         is_usage = (flags and argument.startswith("--")) or argument in arguments
         raise typer.Exit(WRONG_COMMAND_LINE if is_usage else WRONG) from None
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Formats a verdict for a terminal."""
+"""Waits for a verdict, and formats it for a terminal."""
 
 import time
 from typing import TYPE_CHECKING, Any

@@ -136,6 +136,10 @@ class JudgeSums:
     @property
     def sums(self) -> Floats:
         """The sums of all decisions."""
+        return self._add_unsummed()
+
+    def _add_unsummed(self) -> Floats:
+        """Add the decisions that are not in the sums yet; the sums with them."""
         sums, count, unsummed = self._now
         if unsummed:
             sums = sums.copy()
@@ -182,7 +186,7 @@ class JudgeSums:
             _, _, unsummed = self._now
             unsummed.append(_Judged(arm, judged, label, position, is_missing))
             if len(unsummed) >= AT_ONCE:
-                self.sums  # noqa: B018
+                self._add_unsummed()
 
     def copy(self) -> "JudgeSums":
         """An independent copy."""

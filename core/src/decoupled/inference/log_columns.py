@@ -227,7 +227,7 @@ def _checked_columns(log: Any) -> dict[str, Any]:
             raise ParameterError(Message(f"log[{name!r}]: {rule}", "give one for each decision"))
     for name in ("id", "seq", "explore", "exploit"):
         _check_single(name, columns)
-    has_ids = not all(map(_is_blank, _values(columns.get("id", ()))))
+    has_ids = not all(map(_is_blank, plain_values(columns.get("id", ()))))
     _check_repeated("id" if has_ids else "seq", columns)
     return columns
 
@@ -431,7 +431,7 @@ def _numbers(name: str, column: Any) -> Floats:
 
 def _check_single(name: str, columns: dict[str, Any]) -> None:
     """Raise an error if a value of a column is a collection."""
-    for place, value in enumerate(_values(columns.get(name, ()))):
+    for place, value in enumerate(plain_values(columns.get(name, ()))):
         if isinstance(value, (list, dict, set)):
             rule = "is neither a text nor a number"
             remedy = "give one for each decision"
@@ -441,7 +441,7 @@ def _check_single(name: str, columns: dict[str, Any]) -> None:
 def _check_repeated(name: str, columns: dict[str, Any]) -> None:
     """Raise an error if two rows are of one decision: it would count twice."""
     first_row: dict[Any, int] = {}
-    for place, value in enumerate(_values(columns.get(name, ()))):
+    for place, value in enumerate(plain_values(columns.get(name, ()))):
         if _is_blank(value):
             continue
         first = first_row.setdefault(value, place)
@@ -453,14 +453,14 @@ def _check_repeated(name: str, columns: dict[str, Any]) -> None:
 
 def _names(first_names: list[Arm], *columns: Any) -> list[Arm]:
     """These names, then the others of the columns in order."""
-    values = set().union(*(set(_values(column)) for column in columns))
+    values = set().union(*(set(plain_values(column)) for column in columns))
     others = {value for value in values if not _is_blank(value)} - set(first_names)
     return [*first_names, *sorted(others, key=lambda name: (isinstance(name, str), name))]
 
 
 def _places(column: Any, names: list[Arm]) -> Ints:
     """The place of each name, -1 where it is missing."""
-    values = _values(column)
+    values = plain_values(column)
     places = {name: place for place, name in enumerate(names)}
     places.update((value, -1) for value in set(values) - places.keys())
     return np.array([places[value] for value in values], np.int64)
@@ -468,13 +468,17 @@ def _places(column: Any, names: list[Arm]) -> Ints:
 
 def _blank(column: Any) -> Bools:
     """Whether each value is missing."""
-    values = _values(column)
+    values = plain_values(column)
     blank = {value for value in set(values) if _is_blank(value)}
     return np.array([value in blank for value in values], np.bool_)
 
 
-def _values(column: Any) -> Any:
-    """A column whose values are Python's, not NumPy's."""
+def plain_values(column: Any) -> Any:
+    """A column whose values are Python's, not NumPy's.
+
+    >>> plain_values(np.array([0.5, 1.0])), plain_values(["a", "b"])
+    ([0.5, 1.0], ['a', 'b'])
+    """
     return column.tolist() if isinstance(column, np.ndarray) else column
 
 

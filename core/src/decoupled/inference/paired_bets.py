@@ -63,27 +63,32 @@ class Plan(NamedTuple):
 class PairedBets(NamedTuple):
     """Bets that the mean of a difference is above a number, on items in their order.
 
+    Attributes:
+        items: the number of items.
+        plans: the ways of betting, which share the money at the start.
+
     >>> import numpy as np
     >>> bets = paired_bets(np.full(50, 0.5))
-    >>> bool(bets.money(0.0)[-1] > np.log(1e6)), bool(0.35 < bets.lowest_mean(0.05) < 0.5)
+    >>> bool(bets.log_money(0.0)[-1] > np.log(1e6)), bool(0.35 < bets.lowest_mean(0.05) < 0.5)
     (True, True)
     """
 
     items: int
     plans: tuple[Plan, ...]
 
-    def money(self, mean: float) -> Floats:
+    def log_money(self, mean: float) -> Floats:
         """The logarithm of the money after each item, against "the mean is at most this"."""
         logs = [self._path(plan, mean) for plan in self.plans]
-        money: Floats = np.logaddexp.reduce(logs, axis=0) - math.log(len(logs))
-        return money
+        log_money: Floats = np.logaddexp.reduce(logs, axis=0) - math.log(len(logs))
+        return log_money
 
     def _path(self, plan: Plan, mean: float) -> Floats:
+        """The logarithm of the money of one way of betting after each item."""
         z = np.zeros(self.items)
         z[plan.rounds] = plan.tops / (plan.bases + plan.slope * mean) - 1.0
         return evidence(LOG_PRIOR + np.log1p(STAKES * z[:, None]).cumsum(axis=0))
 
-    def _last(self, mean: float) -> float:
+    def _last_log_money(self, mean: float) -> float:
         """The logarithm of the money after the last item."""
         logs = []
         for plan in self.plans:
@@ -100,7 +105,7 @@ class PairedBets(NamedTuple):
         low, high = -1.0, 1.0
         for _ in range(_HALVINGS):
             middle = (low + high) / 2.0
-            if self._last(middle) >= -math.log(risk):
+            if self._last_log_money(middle) >= -math.log(risk):
                 low = middle
             else:
                 high = middle

@@ -40,6 +40,10 @@ class Statement(NamedTuple):
     not_better_at: int
     evidence: float
 
+    def compares(self, arm: int) -> bool:
+        """Whether this is one of the two arms."""
+        return arm in (self.arm, self.against)
+
 
 class Standing(NamedTuple):
     """How a comparison ends: the state, the place of the arm that is best if that was shown, and
@@ -83,21 +87,21 @@ def statement_of(
     labels = None if share is None else table.labels[:, one] - table.labels[:, two]
     one_is_worse = paired_bets(scores, labels, share)
     two_is_worse = paired_bets(-scores, None if labels is None else -labels, share)
-    better = two_is_worse.money(margin)
-    not_better = one_is_worse.money(-margin)
-    better_at = _first(better, goal)
-    not_better_at = _first(not_better, goal)
+    log_money_on_better = two_is_worse.log_money(margin)
+    log_money_on_not_better = one_is_worse.log_money(-margin)
+    better_at = _first(log_money_on_better, goal)
+    not_better_at = _first(log_money_on_not_better, goal)
     if better_at and not_better_at:  # means drifted, and what was shown first stands
         if better_at < not_better_at:
             not_better_at = 0
         else:
             better_at = 0
     if better_at:
-        evidence = _last(better)
+        evidence = _last(log_money_on_better)
     elif not_better_at:
-        evidence = _last(not_better)
+        evidence = _last(log_money_on_not_better)
     else:
-        evidence = max(_last(better), _last(not_better))
+        evidence = max(_last(log_money_on_better), _last(log_money_on_not_better))
     risk = math.exp(-goal)
     low = one_is_worse.lowest_mean(risk)
     high = -two_is_worse.lowest_mean(risk)
@@ -111,15 +115,15 @@ def statement_of(
     )
 
 
-def _first(money: Floats, goal: float) -> int:
+def _first(log_money: Floats, goal: float) -> int:
     """After how many items the money first reaches the goal; 0 if it never does."""
-    reached = np.flatnonzero(money >= goal)
+    reached = np.flatnonzero(log_money >= goal)
     return int(reached[0]) + 1 if len(reached) else 0
 
 
-def _last(money: Floats) -> float:
-    """The money after the last item, 1 before the first, as a logarithm."""
-    return float(money[-1]) if len(money) else 0.0
+def _last(log_money: Floats) -> float:
+    """The logarithm of the money after the last item; before the first, the money is 1."""
+    return float(log_money[-1]) if len(log_money) else 0.0
 
 
 def mean_of(scores: Floats, labels: Floats | None) -> float:
@@ -166,10 +170,12 @@ def means_of(table: ScoreTable, share: float | None, scale: Scale) -> dict[Arm, 
 
 
 def saved_share(table: ScoreTable, share: float) -> float | None:
-    """The share of the labels that the judge saves; None if labels are too few, or all there are.
+    """The share of the labels that the judge saves; None if labels are too few, or every item is
+    labelled.
 
-    It is (1 - share) r^2, where r is the correlation of scores and labels within items, apart from
-    what all answers of an arm have in common: only that makes a difference of arms more precise.
+    It is (1 - share) r^2, adjusted for few labels, where r is the correlation of scores and labels
+    within items, apart from what all answers of an arm have in common: only that makes a difference
+    of arms more precise.
 
     >>> import numpy as np
     >>> losses = np.random.default_rng(1).random((100, 2))
@@ -217,9 +223,11 @@ def standing_of(
 
 
 def _standing_of_best(statements: Sequence[Statement], arms: int) -> Standing:
-    """The same without a baseline: whether one arm was shown to be better than every other."""
+    """How a comparison without a baseline ends: whether one arm was shown to be better than every
+    other.
+    """
     for arm in range(arms):
-        shown_at = [_better_at(each, arm) for each in statements if arm in each[:2]]
+        shown_at = [_better_at(each, arm) for each in statements if each.compares(arm)]
         if all(shown_at):
             return Standing("better", arm, max(shown_at))
     return Standing("undecided", None, None)
@@ -240,17 +248,24 @@ def items_to_decide(
     items = len(table.items)
     if items < _FEWEST_ITEMS:
         return None
-    rounds = [_items_for(each, items, goal) for each in statements]
+    items_needed = [_items_for(each, items, goal) for each in statements]
     if baseline is not None:
         # It ends once one arm is better, or no arm is left that may be.
-        soon = [count for count, each in zip(rounds, statements, strict=True) if _is_ahead(each)]
-        total = min(soon) if soon else max(rounds)
+        soon = [
+            count for count, each in zip(items_needed, statements, strict=True) if _is_ahead(each)
+        ]
+        total = min(soon) if soon else max(items_needed)
     else:
         leads = []
         for arm in range(len(table.arms)):
-            own = [count for count, each in zip(rounds, statements, strict=True) if arm in each[:2]]
-            is_leading = all(_is_led_by(each, arm) for each in statements if arm in each[:2])
-            leads += [max(own)] if is_leading else []
+            own = [
+                count
+                for count, each in zip(items_needed, statements, strict=True)
+                if each.compares(arm)
+            ]
+            is_leading = all(_is_led_by(each, arm) for each in statements if each.compares(arm))
+            if is_leading:
+                leads.append(max(own))
         total = min(leads, default=math.inf)
     if not total < _MOST_ITEMS:
         return None

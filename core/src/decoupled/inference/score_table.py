@@ -10,7 +10,7 @@ from ..base.tables import MISSING_WORDS
 from ..base.validation import as_float, is_missing
 from ..decision import Arm
 from ..errors import ArmError, LossError, Message, ParameterError
-from .log_columns import LogLike, table_columns
+from .log_columns import LogLike, plain_values, table_columns
 from .missing import NOTHING_MISSING, RISK
 
 SCORE_COLUMNS = ("item", "arm", "score")
@@ -156,7 +156,9 @@ def _by_item(
     losses_of: dict[Any, dict[Arm, float | None]] = {}
     seen_arms: dict[Arm, None] = {}
     number_name = wanted[-1]
-    for place, row in enumerate(zip(*(_plain(columns[column]) for column in wanted), strict=True)):
+    for place, row in enumerate(
+        zip(*(plain_values(columns[column]) for column in wanted), strict=True)
+    ):
         item, arm, number = row
         for what, value in (("item", item), ("arm", arm)):
             _check_name(f"{name}[{place}].{what}", value)
@@ -180,12 +182,6 @@ def _check_name(name: str, value: Any) -> None:
         raise ParameterError.of(name, value, rule, "give one for each row")
     if _is_blank(value):
         raise ParameterError.of(name, value, "is missing", "leave out the row")
-
-
-def _plain(column: Any) -> Sequence[Any]:
-    """The values of a column as Python's own."""
-    values: Sequence[Any] = column.tolist() if isinstance(column, np.ndarray) else column
-    return values
 
 
 def _is_blank(value: Any) -> bool:
@@ -255,15 +251,18 @@ def _labels_of(
         if item not in items:
             problem = f"labels: item {item!r} has no score"
             raise ParameterError(Message(problem, "give the scores of every labelled item"))
+        losses_of_arms = []
         for arm in names:
-            if losses.get(arm) is None:
+            loss = losses.get(arm)
+            if loss is None:
                 problem = f"labels: item {item!r} has no label of arm {arm!r}"
                 remedy = (
                     "label all arms of an item or none: which of them have a label must not depend "
                     "on what they answered"
                 )
                 raise ParameterError(Message(problem, remedy))
-        labels_of[item] = [loss for arm in names if (loss := losses[arm]) is not None]
+            losses_of_arms.append(loss)
+        labels_of[item] = losses_of_arms
     return labels_of
 
 

@@ -127,6 +127,10 @@ class Sequences:
     @property
     def sums(self) -> Sums:
         """The sums that everything is computed from."""
+        return self._add_unsummed()
+
+    def _add_unsummed(self) -> Sums:
+        """Add the observations that are not in the sums yet; the sums with them."""
         summed, seen, unsummed = self._now
         if unsummed:
             summed = summed.copy()
@@ -246,7 +250,7 @@ class Sequences:
         unsummed = self._now[2]
         unsummed.append(observation)
         if len(unsummed) >= AT_ONCE:
-            self.sums  # noqa: B018
+            self._add_unsummed()
 
     def add_once(self, number: int, observation: Observation) -> None:
         """Add the observation with this number, unless it was added already.

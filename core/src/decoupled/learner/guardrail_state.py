@@ -243,9 +243,8 @@ class GuardrailState:
             segment: (was_released, next_look)
             for segment, was_released, next_look in saved.pop("released_in", ())
         }
-        guard = cls(Guardrails.from_dict(saved.pop("rules")), **saved, shown=shown, frozen=frozen)
-        guard.released_in = released_in
-        return guard
+        rules = Guardrails.from_dict(saved.pop("rules"))
+        return cls(rules, **saved, released_in=released_in, shown=shown, frozen=frozen)
 
 
 class FrozenDraw:
