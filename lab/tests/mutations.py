@@ -164,7 +164,7 @@ MISTAKES = [
     ("policies/centred/kernels.py", "= eta * params.exploit_ratio", "= 1.02 * eta * params.exploit_ratio"),
     ("policies/centred/kernels.py", "params.gate * eta", "1.3 * params.gate * eta"),
     ("policies/centred/kernels.py", "+= params.mean_rate *", "+= 1.02 * params.mean_rate *"),
-    ("policies/centred/kernels.py", "MOST_SPREAD = 4.0", "MOST_SPREAD = 4.08"),
+    ("policies/centred/kernels.py", "INVERSE_VARIANCE = 4.0", "INVERSE_VARIANCE = 4.08"),
     ("policies/tsallis.py", "- 1.0) <= SOLVED", "- 1.0) < 0.0"),
     ("policies/ftpl.py", "after = before + weight * loss", "after = before + 0.98 * weight * loss"),
     ("policies/centred/kernels.py", "(loss - baseline[arm])", "(loss - 0.98 * baseline[arm])"),

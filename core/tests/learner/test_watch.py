@@ -240,7 +240,7 @@ def test_without_room_decisions_go_without_their_laws(monkeypatch: pytest.Monkey
     Those that were made first keep theirs: were it the last that came to lose theirs, what is bet
     on a round would depend on its delay.
     """
-    monkeypatch.setattr("decoupled.learner.watch.MOST_NUMBERS", 6)
+    monkeypatch.setattr("decoupled.learner.watch.MOST_LAW_NUMBERS", 6)
     learner = dc.FTPL().start(2, seed=5)
     learner.watch()
     made = learner.decide(count=5)

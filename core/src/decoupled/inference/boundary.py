@@ -38,10 +38,10 @@ def _psi(bets: Floats, guesses: Floats) -> Floats:
 
 # One pair of a guess and a bet for each term of the average, with its logarithmic weight. Small
 # guesses allow larger bets, which matter while little was seen.
-_GUESSES = np.repeat(GUESSES, len(BETS))
-_BETS = np.tile(BETS, len(GUESSES)) / np.maximum(_GUESSES, 0.25)
-PSI = _psi(_BETS, _GUESSES)
-_LOG_SHARE = -np.log(len(_BETS))
+_TERM_GUESSES = np.repeat(GUESSES, len(BETS))
+_TERM_BETS = np.tile(BETS, len(GUESSES)) / np.maximum(_TERM_GUESSES, 0.25)
+PSI = _psi(_TERM_BETS, _TERM_GUESSES)
+_LOG_SHARE = -np.log(len(_TERM_BETS))
 # A difference of two arms is bounded below by -1, and its guess is 0.
 PSI_DIFFERENCE = _psi(BETS, np.ones(1))
 _LOG_SHARE_DIFFERENCE = -np.log(len(BETS))
@@ -91,7 +91,7 @@ def _terms(
         return BETS, squares[:, None] * PSI_DIFFERENCE - _LOG_SHARE_DIFFERENCE
     spread = squares[:, None] - 2.0 * GUESSES * total[:, None] + GUESSES**2 * count[:, None]
     spread = np.repeat(np.maximum(spread, 0.0), len(BETS), axis=1)
-    return _BETS, spread * PSI - _LOG_SHARE
+    return _TERM_BETS, spread * PSI - _LOG_SHARE
 
 
 def log_wealth(

@@ -34,7 +34,7 @@ from .pairs import Pairs
 from .singles import Singles
 
 # How many numbers there are of each kind: for an arm, and for all arms together.
-_MOMENTS = 4 * MOMENTS
+_ARM_MOMENTS = 4 * MOMENTS
 _COUNTS = 3
 _ROUNDS = 4
 _FLOW = 2 * MOMENTS
@@ -199,7 +199,7 @@ class Sums:
             risk=risk,
             drift=drift,
             coupled=coupled,
-            moments=np.zeros((arms, _MOMENTS)),
+            moments=np.zeros((arms, _ARM_MOMENTS)),
             counts=np.zeros((arms, _COUNTS), np.int64),
             batch=np.zeros(arms, np.int64),
             retired=np.zeros(arms, np.bool_),
@@ -479,7 +479,7 @@ class Sums:
             "coupled": isinstance(self.coupled, bool),
             "retired": self.retired.shape == (arms,) and arms - self.retired.sum() >= 2,
             "moments": (
-                self.moments.shape == (arms, _MOMENTS)
+                self.moments.shape == (arms, _ARM_MOMENTS)
                 and _are_small(self.moments)
                 and (self.moments[:, :AGAINST] >= 0.0).all()
             ),
@@ -608,7 +608,7 @@ _PLAIN = (
 )
 _ARRAYS = ("moments", "counts", "batch", "retired", "rounds", "flow")
 _FLOATS = ("moments", "flow")
-_WIDTHS = {"moments": _MOMENTS, "counts": _COUNTS}
+_WIDTHS = {"moments": _ARM_MOMENTS, "counts": _COUNTS}
 
 
 def _unpack(text: str, name: str) -> Any:

@@ -10,6 +10,7 @@ because a named tuple would take a microsecond a call.
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import count
 from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -19,7 +20,7 @@ from ..native.calls import flattened
 from .lazy_numba import overload
 
 
-def kinds_of(params: Any) -> dict[str, Any]:
+def kinds_of(params_type: Any) -> dict[str, Any]:
     """What the fields of a type of parameters are, by name.
 
     Each is float, bool or int, a type of named tuples, or a tuple of these for a vector.
@@ -33,11 +34,12 @@ def kinds_of(params: Any) -> dict[str, Any]:
     >>> list(kinds_of(Params).values()) == [float, bool, (float, float), (int, int, int)]
     True
     """
-    hints = get_type_hints(params, include_extras=True)
-    return {name: _kind_of(hints.get(name, float)) for name in params._fields}
+    hints = get_type_hints(params_type, include_extras=True)
+    return {name: _kind_of(hints.get(name, float)) for name in params_type._fields}
 
 
 def _kind_of(hint: Any) -> Any:
+    """What a field with this annotation is: see `kinds_of`."""
     length = 1
     if get_origin(hint) is Annotated:
         hint, length = get_args(hint)[:2]
@@ -55,9 +57,9 @@ def is_named_tuple(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
-def nested_in(params: Any) -> Iterator[Any]:
+def nested_in(params_type: Any) -> Iterator[Any]:
     """The types of the named tuples that a type of parameters holds."""
-    for kind in kinds_of(params).values():
+    for kind in kinds_of(params_type).values():
         if is_named_tuple(kind):
             yield from nested_in(kind)
             yield kind
@@ -93,7 +95,7 @@ def values_of(params: Any) -> Floats:
     return np.array(list(flattened(params)), np.float64)
 
 
-def params_from(params: Any, values: Floats) -> Any:
+def params_from(params_type: Any, values: Floats) -> Any:
     """The parameters of this type whose numbers `values_of` put into an array.
 
     >>> from typing import NamedTuple
@@ -103,23 +105,23 @@ def params_from(params: Any, values: Floats) -> Any:
     >>> params_from(Params, [1.0, 8.0, 9.0])
     Params(is_sorting=True, rates=(8.0, 9.0))
     """
-    return _reader_of(params)(params, values)
+    return _reader_of(params_type)(params_type, values)
 
 
 @overload(params_from)
-def _params_from(params: Any, values: Any) -> Any:
-    return _reader_of(params.instance_class)
+def _params_from(params_type: Any, values: Any) -> Any:
+    return _reader_of(params_type.instance_class)
 
 
 @cache
-def _reader_of(params: Any) -> Callable[[Any, Floats], Any]:
+def _reader_of(params_type: Any) -> Callable[[Any, Floats], Any]:
     """The function that reads parameters from an array.
 
     Numba needs a call with one argument for each field, so the source is generated.
     """
     scope: dict[str, Any] = {"Any": Any}
-    source = _source_of(params, iter(range(10**9)), scope)
-    exec(f"def read(params: Any, values: Any) -> Any:\n    return {source}\n", scope)
+    source = _source_of(params_type, count(), scope)
+    exec(f"def read(params_type: Any, values: Any) -> Any:\n    return {source}\n", scope)
     return cast(Callable[[Any, Floats], Any], scope["read"])
 
 

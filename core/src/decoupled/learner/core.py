@@ -428,7 +428,7 @@ class LearnerCore:
         # Before anything is learned, since warnings may be errors.
         warn_of_unseen(checked, parts.arms, policy_state)
         parts.sync_watch()
-        incumbent = parts.guard.rules.incumbent is not None
+        has_incumbent = parts.guard.rules.incumbent is not None
         self._is_updating = True
         for record in checked:
             loss = record.loss if labels is None else labels.learn_logged(record)
@@ -437,7 +437,9 @@ class LearnerCore:
             if watch is not None:
                 serial = policy_state.serials.id_at(record.arm)
                 label = None if record.judged is None else record.loss
-                watch.replay(serial, record.weight, loss, record.rho, label, incumbent=incumbent)
+                watch.replay(
+                    serial, record.weight, loss, record.rho, label, has_incumbent=has_incumbent
+                )
         self._is_updating = False
         self._serving.apply_evidence()
         return len(checked)

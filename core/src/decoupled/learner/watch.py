@@ -21,7 +21,7 @@ from .pending import EligibleArms, Pending, PendingStore
 from .policy_state import PolicyState
 
 # Numbers in the laws of the queue. Without room for its law, a decision goes without it.
-MOST_NUMBERS = 1_000_000
+MOST_LAW_NUMBERS = 1_000_000
 
 
 class Watch:
@@ -253,7 +253,7 @@ class Watch:
         law = None
         # Whether there is room must not depend on the arm drawn: a round with a law is bet on
         # otherwise.
-        has_room = (len(self.queue) + 1) * n_ever <= MOST_NUMBERS
+        has_room = (len(self.queue) + 1) * n_ever <= MOST_LAW_NUMBERS
         if has_room and decision.propensity is not None:
             law = self._shared_law(eligible, policy_state)
             if not law.item(serial) > 0.0:
@@ -420,12 +420,12 @@ class Watch:
         rho: float,
         label: float | None,
         *,
-        incumbent: bool,
+        has_incumbent: bool,
     ) -> None:
         """Add a record of a log. An incumbent is not judged by it: whoever set it may have known
         the log.
         """
-        if incumbent and self.incumbent_trial is None:
+        if has_incumbent and self.incumbent_trial is None:
             self.incumbent_trial = self.sequences.copy()
         self.sequences.add(Observation(serial, weight, loss, rho=rho, label=label))
 

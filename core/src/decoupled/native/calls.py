@@ -18,6 +18,8 @@ FEW_ARMS = 1_000  # up to this many arms, a learner's calls keep the interpreter
 
 _Ints = c_int64 * 32  # room for a learner's two blocks
 _DECISION = Struct("qqdd")
+WORD_BYTES = 8
+DECISION_WORDS = _DECISION.size // WORD_BYTES
 _OBSERVATION = Struct("qdd")
 FORMAT = 3  # of blocks and of the manifest; code of another format is not called
 
@@ -168,34 +170,35 @@ def bound_entries(
     # Two blocks, because different words follow the arrays: the stream and the decision, or the
     # observation.
     words = [word for array in arrays for word in (_own_address(array), *array.shape)]
-    drawn = 8 * (len(words) + 2)  # the byte where the decision is
-    words += [_own_address(stream), len(stream), 0, 0, 0, 0, *words]
-    observed = 8 * len(words)  # the byte where the observation goes
+    drawn = WORD_BYTES * (len(words) + 2)  # the byte where the decision is
+    words += [_own_address(stream), len(stream), *[0] * DECISION_WORDS, *words]
+    observed = WORD_BYTES * len(words)  # the byte where the observation goes
     ints = _Ints()
     ints[: len(words)] = words
-    first = c_void_p(addressof(ints))
-    second = c_void_p(addressof(ints) + drawn + 8 * 4)
+    decision_block = c_void_p(addressof(ints))
+    observation_block = c_void_p(addressof(ints) + drawn + WORD_BYTES * DECISION_WORDS)
     blocks = ints, arrays, stream  # the calls keep what the words point to
     read_decision = _DECISION.unpack_from
     write_observation = _OBSERVATION.pack_into
     # With few arms, releasing the interpreter lock would take longer than the call.
-    has_few_arms = arrays[2].shape[1] <= FEW_ARMS
+    _, _, floats, _ = arrays
+    has_few_arms = floats.shape[1] <= FEW_ARMS
     call_init, call_decide, call_update = (
         function.holding_lock if has_few_arms else function.call for function in functions
     )
 
     def init(*, keep: object = blocks) -> None:
-        if call_init(first):
+        if call_init(decision_block):
             raise _failed("init")
 
     def decide(*, keep: object = blocks) -> tuple[int, int, float, float]:
-        if call_decide(first):
+        if call_decide(decision_block):
             raise _failed("decide")
         return read_decision(ints, drawn)
 
     def update(arm: int, weight: float, loss: float, *, keep: object = blocks) -> None:
         write_observation(ints, observed, arm, weight, loss)
-        if call_update(second):
+        if call_update(observation_block):
             raise _failed("update")
 
     return init, decide, update

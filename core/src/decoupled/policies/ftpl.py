@@ -78,11 +78,11 @@ def decide(params: Params, state: State, stream: Words) -> tuple[int, int, float
     floats = state.floats
     order = state.ints[N.order]
     q_sum = state.scalars[S.surrogate_sum]
-    leader = pareto_leader(floats[R.ranked], state.scalars[S.eta], params.alpha, stream)
-    rank = categorical(floats[R.surrogate], q_sum, stream)
-    q = floats[R.surrogate, rank]
+    exploited_rank = pareto_leader(floats[R.ranked], state.scalars[S.eta], params.alpha, stream)
+    explored_rank = categorical(floats[R.surrogate], q_sum, stream)
+    q = floats[R.surrogate, explored_rank]
     propensity = q / q_sum
-    return order[leader], order[rank], q_sum / q, propensity
+    return order[exploited_rank], order[explored_rank], q_sum / q, propensity
 
 
 @compiled

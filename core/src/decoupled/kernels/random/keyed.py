@@ -49,10 +49,14 @@ def _sip_round(
     a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
     """One round of SipHash: two halves at a time, of four words."""
-    a, c = a + b, c + d
-    b, d = _turned(b, np.uint64(13)) ^ a, _turned(d, np.uint64(16)) ^ c
-    a, c = _turned(a, np.uint64(32)) + d, c + b
-    b, d = _turned(b, np.uint64(17)) ^ c, _turned(d, np.uint64(21)) ^ a
+    a = a + b
+    c = c + d
+    b = _turned(b, np.uint64(13)) ^ a
+    d = _turned(d, np.uint64(16)) ^ c
+    a = _turned(a, np.uint64(32)) + d
+    c = c + b
+    b = _turned(b, np.uint64(17)) ^ c
+    d = _turned(d, np.uint64(21)) ^ a
     return a, b, _turned(c, np.uint64(32)), d
 
 
@@ -127,8 +131,9 @@ def keyed_leader(
 
 
 @compiled
-def raced(weights: Floats, purpose: int, serials: Ints, key_hash: int) -> int:
-    """The index that wins an exponential race: each with a probability proportional to its weight.
+def draw_winner(weights: Floats, purpose: int, serials: Ints, key_hash: int) -> int:
+    """Draw the index that wins an exponential race: each with a probability in proportion to its
+    weight.
 
     If the weights move by a total variation of v, a key moves with a probability of at most 2 v /
     (1 + v).
@@ -163,4 +168,4 @@ def any_arm(serials: Ints, key_hash: int) -> int:
 @compiled
 def keyed_race(weights: Floats, serials: Ints, key_hash: int) -> int:
     """An arm with a probability proportional to its weight."""
-    return raced(weights, RACE, serials, key_hash)
+    return draw_winner(weights, RACE, serials, key_hash)

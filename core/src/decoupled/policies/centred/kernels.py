@@ -12,7 +12,7 @@ from ...kernels.state import ARMS, ROUND, Layout, State
 from ...kernels.surrogates import fill_limits, limited_surrogates
 
 START = 0.5  # initial value of the running mean of the losses: the middle of their range
-MOST_SPREAD = 4.0  # one over the largest variance of a loss, so a fair coin counts as a round
+INVERSE_VARIANCE = 4.0  # one over the largest variance of a loss, so a fair coin counts as a round
 
 LAYOUT = Layout(
     scalars=(
@@ -94,7 +94,7 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
     add_losses(params, state, arm, weight, loss)
     surprise = loss - (START + scalars[S.rise])
     if params.has_schedule:
-        scalars[S.spread] += MOST_SPREAD * surprise * surprise
+        scalars[S.spread] += INVERSE_VARIANCE * surprise * surprise
     scalars[S.rise] += params.mean_rate * surprise
     refresh(params, state)
 

@@ -58,11 +58,11 @@ def init(params: Params, state: State) -> None:
     """Derive everything, or only what depends on the context, if one was just written."""
     scalars = state.scalars
     inner = params.ladder
-    entering = scalars[S.entering] > 0.0
-    if entering:
+    is_entering = scalars[S.entering] > 0.0
+    if is_entering:
         change_segment(params.numbers, state)
     set_shared(state)
-    if not entering:
+    if not is_entering:
         ladder.init(inner, pooled(state))
         fill_priors(params, state)
     scalars[S.entering] = 0.0

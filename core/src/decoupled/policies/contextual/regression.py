@@ -44,18 +44,18 @@ LEAK = 1e-7
 
 
 @compiled
-def leader_of(params: Params, state: State, linear: bool) -> float:
+def leader_of(params: Params, state: State, is_linear: bool) -> float:
     """The seen arm with the least value or predicted loss; the ladder's own leader wins a tie."""
     floats = state.floats
     leader = float(state.scalars[S.leader])
     best = leader
-    trusted = trust(params, state) if linear else 0.0
+    trusted = trust(params, state) if is_linear else 0.0
     if best < 0.0:
         return EVERYWHERE
-    least = predict(params, state, int(best), trusted) if linear else floats[R.value, int(best)]
+    least = predict(params, state, int(best), trusted) if is_linear else floats[R.value, int(best)]
     for arm in range(floats.shape[1]):
         if floats[R.counts, arm] > 0.0:
-            value = predict(params, state, arm, trusted) if linear else floats[R.value, arm]
+            value = predict(params, state, arm, trusted) if is_linear else floats[R.value, arm]
             is_tied = value == least and best != leader
             comes_first = floats[R.precedence, arm] < floats[R.precedence, int(best)]
             if value < least or (is_tied and comes_first):

@@ -196,12 +196,12 @@ def cover(state: State, law: Floats, absent: float) -> None:
     if scalars[S.largest] == 0.0:  # no surprise yet, so no unit to measure falls in
         half_unit = math.inf
     highest = 0.0
-    everyone = True
+    has_all_arms = True
     for k in range(len(order)):
         arm = order[k]
         if law[arm] < 0.0:
             baseline[arm] = absent
-            everyone = False
+            has_all_arms = False
         else:
             baseline[arm] = min(mean, least + law[arm] * (half_unit + 0.5 * (ranked[k] - lowest)))
             highest = max(highest, baseline[arm])
@@ -211,7 +211,7 @@ def cover(state: State, law: Floats, absent: float) -> None:
             drift += surrogate[k] * surrogate[k] * (highest - baseline[order[k]])
     scalars[S.highest] = highest
     scalars[S.drift] = drift
-    scalars[S.covered] = ALL_ARMS if everyone else SOME_ARMS
+    scalars[S.covered] = ALL_ARMS if has_all_arms else SOME_ARMS
 
 
 @compiled

@@ -32,8 +32,8 @@ from .state import (
     ALL_ARMS,
     ALPHA,
     GIVEN,
+    INVERSE_VARIANCE,
     MOST_RUNGS,
-    MOST_SPREAD,
     NO_ARMS,
     NOBODY,
     START,
@@ -76,7 +76,7 @@ def refresh(params: Params, state: State) -> None:
     """
     floats = state.floats
     scalars = state.scalars
-    unit = max(MOST_SPREAD * scalars[S.largest] * scalars[S.largest], TINY)
+    unit = max(INVERSE_VARIANCE * scalars[S.largest] * scalars[S.largest], TINY)
     eta = scalars[S.scale] / math.sqrt(unit + scalars[S.spread] + scalars[S.spread_floor])
     scalars[S.eta] = eta
     scalars[S.judged] = NOBODY
@@ -101,10 +101,10 @@ def refresh(params: Params, state: State) -> None:
     scalars[S.mixed] = 0.0
     scalars[S.even_share] = params.uniform_share / floats.shape[1]
     if params.top_two_share > 0.0:
-        trusted = scalars[S.rung_weight + rungs - 1]
+        weight_of_means = scalars[S.rung_weight + rungs - 1]
         if params.recency > 0.0:
-            trusted += scalars[S.rung_weight + rungs - 2]
-        share = params.top_two_share * max(trusted, params.top_two_floor)
+            weight_of_means += scalars[S.rung_weight + rungs - 2]
+        share = params.top_two_share * max(weight_of_means, params.top_two_floor)
         scalars[S.mixed] = (1.0 - params.uniform_share) * share
         find_best(params, state)
     fill_baselines(state)
@@ -164,8 +164,8 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
             learn_means(params, state, arm, loss, loss)
     else:
         origin = scalars[S.origin]
-        late = origin != GIVEN and origin != scalars[S.version]
-        if late:
+        is_late = origin != GIVEN and origin != scalars[S.version]
+        if is_late:
             cover(state, state.floats[R.law], loss)
         elif scalars[S.covered] == NO_ARMS:
             fill_baselines(state)
@@ -174,13 +174,13 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
         surprise = loss - state.floats[R.baseline, arm]
         if weight > 0.0:  # 0: the arm is gone, and only the baselines of the others count
             # What was decided before the first loss is not judged.
-            if scalars[S.judged] == arm or not late:
+            if scalars[S.judged] == arm or not is_late:
                 judge_rungs(params, state, arm, weight, loss)
             learn_means(params, state, arm, loss, mean)
         move_estimates(state, arm, weight * surprise)
         unit = min(1.0, 2.0 * scalars[S.largest])
         drift = unit * scalars[S.drift] * scalars[S.drift_scale]
-        scalars[S.spread] += MOST_SPREAD * (surprise * surprise + drift)
+        scalars[S.spread] += INVERSE_VARIANCE * (surprise * surprise + drift)
         scalars[S.least] = min(scalars[S.least], loss)
         scalars[S.rise] += max(params.mean_rate, 1.0 / scalars[S.seen]) * (loss - mean)
         # The unit is at least the range of the gate, B - least, also if the level moves in small
@@ -190,7 +190,7 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
         scalars[S.largest] = largest
         # Round by round, so that a late record of the unit does not make the rates fall for all
         # rounds at once.
-        scalars[S.spread_floor] += params.least_spread * MOST_SPREAD * largest * largest
+        scalars[S.spread_floor] += params.least_spread * INVERSE_VARIANCE * largest * largest
     scalars[S.version] = scalars[EVENTS]
     refresh(params, state)
 

@@ -15,7 +15,7 @@ from ...kernels.jit import compiled
 from ...kernels.random.stream import hashed_unit, key_with, scrambled
 from ...kernels.state import ROUND, SECRET, State
 from .state import (
-    MOST_SPREAD,
+    INVERSE_VARIANCE,
     SCRATCH_COSTS,
     SCRATCH_RECENT_INVERSES,
     SCRATCH_RECENT_MEANS,
@@ -128,18 +128,18 @@ def find_best(params: Params, state: State) -> None:
     challenger = -1
     recent_leader = leader
     recent_challenger = -1
-    trusted = False
+    is_trusted = False
     if leader >= 0 and scalars[S.unseen] == 0.0:
-        spread = scalars[S.spread] / (MOST_SPREAD * max(scalars[S.seen], 1.0))
+        spread = scalars[S.spread] / (INVERSE_VARIANCE * max(scalars[S.seen], 1.0))
         slack = SLACK * math.sqrt(spread)
         fill_transport_costs(means, inverses, leader, slack, -math.inf, costs)
         challenger = argmin_by_precedence(state, costs)
         if params.recency > 0.0:
             past = scalars[S.past_raw_error + kind]
             margin = MARGIN * past / max(scalars[S.error_count], 1.0)
-            trusted = scalars[S.recent_raw_error + kind] + margin < past
+            is_trusted = scalars[S.recent_raw_error + kind] + margin < past
             fill_recent_means(state, means, floats[R.recent_sums + kind], recent, recent_inverses)
-            if trusted:
+            if is_trusted:
                 recent_leader = argmin_by_precedence(state, recent)
             fill_transport_costs(recent, recent_inverses, recent_leader, slack, slack, costs)
             recent_challenger = argmin_by_precedence(state, costs)
@@ -147,7 +147,7 @@ def find_best(params: Params, state: State) -> None:
     scalars[S.challenger] = challenger
     scalars[S.recent_leader] = recent_leader
     scalars[S.recent_challenger] = recent_challenger
-    fill_best_shares(params, state, trusted)
+    fill_best_shares(params, state, is_trusted)
 
 
 @compiled
@@ -170,7 +170,7 @@ def fill_recent_means(
 
 
 @compiled
-def fill_best_shares(params: Params, state: State, trusted: bool) -> None:
+def fill_best_shares(params: Params, state: State, is_trusted: bool) -> None:
     """Fill the shares of the best arms; a trusted recent leader has the recent challenger."""
     scalars = state.scalars
     last = S.rung_weight + params.rungs - 1
@@ -183,7 +183,7 @@ def fill_best_shares(params: Params, state: State, trusted: bool) -> None:
         of_recent = LEAST_RECENT + (MORE_RECENT * scalars[last] / weight if weight > 0.0 else 0.0)
         by_mean = LEADERS_SHARE * (1.0 - of_recent)
         recent = LEADERS_SHARE * of_recent
-        challenging = CHALLENGERS_SHARE * (1.0 - of_recent if trusted else 1.0)
+        challenging = CHALLENGERS_SHARE * (1.0 - of_recent if is_trusted else 1.0)
         recent_challenging = 1.0 - LEADERS_SHARE - challenging
     elif scalars[S.challenger] < 0.0:  # a single arm, or unseen ones, which have the other half
         challenging = 0.0

@@ -335,9 +335,9 @@ class LadderBaselines(Baselines):
 
     def write(self, state: State, places: Ints, values: Floats) -> None:
         super().write(state, places, values)
-        everyone = len(places) == state.floats.shape[1]
+        has_all_arms = len(places) == state.floats.shape[1]
         state.scalars[S.highest] = values.max(initial=0.0)
-        state.scalars[S.covered] = ALL_ARMS if everyone else SOME_ARMS
+        state.scalars[S.covered] = ALL_ARMS if has_all_arms else SOME_ARMS
         state.scalars[S.judged] = NOBODY
         state.scalars[S.origin] = GIVEN
 

@@ -182,9 +182,9 @@ def chance_against(
 def event_key(state: State) -> np.uint64:
     """A key for the judge's draws, from the seed's secret, the event and what was learned.
 
-    No two events have one: the draws of a decision must be news to the weights that learn from it,
-    also if the state is that of another decision, of another segment, or of before a restart. (A
-    record of a log has half an event.)
+    No two events have the same key: the draws of a decision must be news to the weights that learn
+    from it, also if the state is that of another decision, of another segment, or of before a
+    restart. (A record of a log has half an event.)
     """
     scalars = state.scalars
     secret = scrambled(np.uint64(int(scalars[SECRET])))
@@ -261,7 +261,7 @@ def prepare_judging(params: Params, state: State, arm: int, rank: int) -> None:
 
 @compiled
 def prepare_for(params: Params, state: State, arm: int) -> None:
-    """Do the same for an arm whose rank is not at hand."""
+    """Find the rank of an arm, and do what `prepare_judging` does."""
     rank = rank_of(
         state.floats[R.ranked], state.ints[N.order], state.floats[R.estimates, arm], arm, 0
     )
@@ -296,7 +296,7 @@ def judge_rungs(params: Params, state: State, arm: int, weight: float, loss: flo
 
 
 @compiled
-def keyed_ladder(scalars: Floats, floats: Floats, rungs: int, serials: Ints, key: int) -> int:
+def keyed_ladder(scalars: Floats, floats: Floats, rungs: int, serials: Ints, key_hash: int) -> int:
     """The arm that a key exploits.
 
     The key draws the rung and the perturbations, and any arm while none was seen.
@@ -306,12 +306,12 @@ def keyed_ladder(scalars: Floats, floats: Floats, rungs: int, serials: Ints, key
     for candidate in range(rungs):
         weight = scalars[S.rung_weight + candidate]
         if weight > 0.0:
-            time = -math.log(key_unit(key, RUNG, candidate)) / weight
+            time = -math.log(key_unit(key_hash, RUNG, candidate)) / weight
             if time < soonest:
                 rung = candidate
                 soonest = time
     rate = scalars[S.rung_rate + rung]
     if rate >= 0.0:
-        return leader_at(floats[R.estimates], scalars[S.eta] * rate, ALPHA, serials, key)
+        return leader_at(floats[R.estimates], scalars[S.eta] * rate, ALPHA, serials, key_hash)
     leader = leader_of_rung(scalars, rate)
-    return leader if leader >= 0 else any_arm(serials, key)
+    return leader if leader >= 0 else any_arm(serials, key_hash)

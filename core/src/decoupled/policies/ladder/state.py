@@ -15,7 +15,7 @@ from typing import Annotated, NamedTuple
 from ...kernels.state import Layout, vector
 
 START = 0.5  # initial value of the running mean of the losses: the middle of their range
-MOST_SPREAD = 4.0  # one over the largest variance of a loss, so a fair coin counts as a round
+INVERSE_VARIANCE = 4.0  # one over the largest variance of a loss, so a fair coin counts as a round
 ALPHA = 3.0  # of the Pareto perturbations
 MOST_RATES = 4
 MOST_RUNGS = MOST_RATES + 2  # the last ones play the leader by mean and the recent leader

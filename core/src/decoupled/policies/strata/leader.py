@@ -39,7 +39,7 @@ from .surrogate import (
 )
 
 START = 0.5  # initial value of the running mean of the losses: the middle of their range
-MOST_SPREAD = 4.0  # one over the largest variance of a loss, so a fair coin counts as a round
+INVERSE_VARIANCE = 4.0  # one over the largest variance of a loss, so a fair coin counts as a round
 
 # Only the first ranks can have a baseline: most of the variance is there, and a round lifts all of
 # them.
@@ -226,7 +226,7 @@ def update(params: Params, state: State, arm: int, weight: float, loss: float) -
         move_in_tiers(tiers, arm, before, after)
     surprise = loss - (START + scalars[S.rise])
     if params.has_schedule:
-        scalars[S.spread] += MOST_SPREAD * surprise * surprise
+        scalars[S.spread] += INVERSE_VARIANCE * surprise * surprise
     scalars[S.rise] += params.mean_rate * surprise
     refresh(params, state)
 
