@@ -28,10 +28,15 @@ def learner_of(policy: dc.Policy, arms: int) -> dc.Learner:
     return policy.start(arms, np.random.SeedSequence(SEED, spawn_key=(RUN, 1)))
 
 
+def marks_of(policy: dc.Policy) -> list[pytest.MarkDecorator]:
+    """The loop of `ContextualLadder` is compiled for two minutes, and no other test needs it."""
+    return [pytest.mark.exhaustive] if isinstance(policy, dc.ContextualLadder) else []
+
+
 @pytest.mark.parametrize(
     ("policy", "world"),
     [
-        *((policy, WORLD) for policy in forms()),
+        *(pytest.param(policy, WORLD, marks=marks_of(policy)) for policy in forms()),
         (dc.FTPL(ranking="strata"), CROWD),
         (dc.CentredFTPL(c=0.5, exploit_c=3.0, ranking="strata"), CROWD),
         (dc.Ladder(), CROWD),
