@@ -283,12 +283,10 @@ class Segments:
             if isinstance(row, Decided):
                 segment = self._segment(row)
                 segment.decisions += 1
-                if (
-                    row.seq in running.pending
-                    and row.explore is not None
-                    and row.weight is not None
-                ):
-                    look = Observation(row.explore, row.weight, 0.0)
+                if row.seq in running.pending and row.explore is not None:
+                    # The weight of a policy that learns from means is 1, whatever the chance was.
+                    weight = row.weight if row.propensity is None else 1.0 / row.propensity
+                    look = Observation(row.explore, weight, 0.0)
                     self.waiting[running.pending[row.seq][1].id] = segment, look
             elif isinstance(row, Changed):
                 for each in self.found.values():
